@@ -1,0 +1,301 @@
+"""The control plane of one node: a thread that owns the ZeroMQ sockets, says hello and hears silence.
+
+Each node binds one ROUTER socket and reaches each peer through one DEALER socket; messages go one way
+and are never answered on the socket they came by. The thread keeps the hello going while the node
+computes, so that a long step is not taken for a death. It delivers what it received, already
+authenticated and of a live incarnation, and `LostPeer` for a peer that fell silent.
+
+It decides nothing: what a loss or a newer incarnation means is the cores' business. Messages may be
+lost with a peer's process; the protocol is made for that.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import zmq
+
+from kvfence.protocol.errors import OperatorError, PeerError
+from kvfence.protocol.words import Peer, Role
+from kvfence.serving.wire import (
+    FRAME_BYTES_MAX,
+    WIRE_VERSION,
+    Body,
+    DirectoryMessage,
+    Envelope,
+    HelloMessage,
+    NodeEntry,
+    open_frame,
+    seal_frame,
+)
+
+HELLO_MS = 1_000
+LOST_MS = 5_000
+OUTBOX_MESSAGES_MAX = 65_536
+SOCKET_MESSAGES_MAX = 16_384
+RECEIVE_BURST_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message of a live incarnation, authenticated."""
+
+    sender: Peer
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class LostPeer:
+    """Nothing was heard of that incarnation for too long."""
+
+    peer: Peer
+
+
+Inbound = Received | LostPeer
+
+
+class _Link:
+    """One peer: where it is, which incarnation, when it was last heard."""
+
+    def __init__(self, entry: NodeEntry, socket: zmq.Socket[bytes]) -> None:
+        self.entry = entry
+        self.socket = socket
+        self.heard_at: float | None = None
+
+
+class ControlPlane:
+    """Send to and hear from the other nodes. `deliver` is called on the plane's own thread.
+
+    `send`, `announce` and `close` may be called from any thread. Raises OperatorError when the address
+    cannot be bound.
+    """
+
+    def __init__(
+        self,
+        *,
+        me: Peer,
+        role: Role,
+        secret: bytes,
+        bind: str,
+        router_address: str | None,
+        deliver: Callable[[Inbound], None],
+        hello_ms: int = HELLO_MS,
+        lost_ms: int = LOST_MS,
+    ) -> None:
+        self._me, self._role, self._secret, self._deliver = me, role, secret, deliver
+        self._hello_seconds, self._lost_seconds = hello_ms / 1000, lost_ms / 1000
+        self._links: dict[str, _Link] = {}
+        self._newest: dict[str, int] = {}
+        self._last_number: dict[Peer, int] = {}
+        self._number = 0
+        self._outbox: deque[tuple[Peer, Body]] = deque()
+        self._hello: HelloMessage | None = None
+        self._stopping = False
+        self.dropped: Counter[str] = Counter()
+        self._context = zmq.Context()
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._inbox = self._context.socket(zmq.ROUTER)
+        self._inbox.setsockopt(zmq.LINGER, 0)
+        self._inbox.setsockopt(zmq.RCVHWM, SOCKET_MESSAGES_MAX)
+        self._inbox.setsockopt(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
+        try:
+            self._inbox.bind(bind)
+        except zmq.ZMQError as error:
+            raise OperatorError(
+                f"cannot listen for control messages on {bind}: {error}; choose another address or stop "
+                "what holds it"
+            ) from error
+        self.address: str = self._inbox.getsockopt_string(zmq.LAST_ENDPOINT)
+        # The router is dialled before it was heard. One socket a peer, for good: the numbers of two
+        # sockets would overtake each other and be dropped as seen before.
+        self._router_address = router_address
+        self._router = None if router_address is None else self._dial(router_address)
+        self._thread = threading.Thread(target=self._run, name="control-plane", daemon=True)
+
+    def start(self) -> None:
+        """Begin to hear and to say hello. `announce` comes before it."""
+        self._thread.start()
+
+    def announce(self, hello: HelloMessage, *, now: bool = False) -> None:
+        """What the next hello says; with `now`, say it at once."""
+        self._hello = hello
+        if now:
+            self._due_now = True
+            self._wake()
+
+    def send(self, target: Peer, body: Body) -> None:
+        """Queue a message. It is dropped, and counted, when no link to that incarnation exists."""
+        if len(self._outbox) >= OUTBOX_MESSAGES_MAX:
+            self.dropped["outbox_full"] += 1
+            return
+        self._outbox.append((target, body))
+        self._wake()
+
+    def nodes(self) -> tuple[NodeEntry, ...]:
+        """Every peer that is linked now."""
+        return tuple(link.entry for link in list(self._links.values()))
+
+    def close(self) -> None:
+        """Send what is queued, then stop and remove the socket."""
+        self._stopping = True
+        self._wake()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=5)
+        os.close(self._wake_fd)
+
+    # ------------------------------------------------------------ the thread
+    _due_now = False
+
+    def _run(self) -> None:
+        poller = zmq.Poller()
+        poller.register(self._inbox, zmq.POLLIN)
+        poller.register(self._wake_fd, zmq.POLLIN)
+        next_hello = time.monotonic()
+        while not self._stopping:
+            wait_seconds = max(0.0, next_hello - time.monotonic())
+            poller.poll(int(min(wait_seconds, self._hello_seconds) * 1000 + 1))
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._wake_fd)
+            self._receive()
+            if self._due_now or time.monotonic() >= next_hello:
+                self._due_now = False
+                next_hello = time.monotonic() + self._hello_seconds
+                self._say_hello()
+                self._look_for_silence()
+            self._flush()
+        self._flush()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        sockets = {link.socket for link in self._links.values()}
+        if self._router is not None:
+            sockets.add(self._router)
+        for socket in sockets:
+            socket.close(linger=500)
+        self._inbox.close(linger=0)
+        self._context.term()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):
+            os.eventfd_write(self._wake_fd, 1)
+
+    def _dial(self, address: str) -> zmq.Socket[bytes]:
+        socket = self._context.socket(zmq.DEALER)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.SNDHWM, SOCKET_MESSAGES_MAX)
+        socket.connect(address)
+        return socket
+
+    def _receive(self) -> None:
+        for _ in range(RECEIVE_BURST_MAX):
+            try:
+                frame = self._inbox.recv_multipart(zmq.NOBLOCK)[-1]
+            except zmq.Again:
+                return
+            try:
+                envelope = open_frame(self._secret, frame)
+            except PeerError:
+                self.dropped["unreadable"] += 1
+                continue
+            self._accept(envelope)
+        self._wake()  # the burst was cut short: look again
+
+    def _accept(self, envelope: Envelope) -> None:
+        sender = envelope.sender
+        why = self._fault_of(envelope)
+        if why is not None:
+            self.dropped[why] += 1
+            return
+        self._last_number[sender] = envelope.number
+        if self._newest.get(sender.node, -1) < sender.incarnation:
+            self._newest[sender.node] = sender.incarnation
+            for old in [peer for peer in self._last_number if peer.node == sender.node and peer != sender]:
+                del self._last_number[old]
+        body = envelope.body
+        if isinstance(body, HelloMessage):
+            self._link(NodeEntry(sender, body.role, body.control_address, body.pages_address))
+        elif isinstance(body, DirectoryMessage):
+            for entry in body.nodes:
+                if entry.peer.node != self._me.node:
+                    self._link(entry)
+        link = self._links.get(sender.node)
+        if link is not None and link.entry.peer == sender:
+            link.heard_at = time.monotonic()
+        self._deliver(Received(sender, body))
+
+    def _fault_of(self, envelope: Envelope) -> str | None:
+        sender = envelope.sender
+        if sender.node == self._me.node:
+            return "own_name"
+        if envelope.target is not None and envelope.target != self._me:
+            return "for_another_incarnation"
+        if sender.incarnation < self._newest.get(sender.node, -1):
+            return "older_incarnation"
+        if envelope.number <= self._last_number.get(sender, 0):
+            return "seen_before"
+        return None
+
+    def _link(self, entry: NodeEntry) -> None:
+        known = self._links.get(entry.peer.node)
+        if known is not None and known.entry.peer.incarnation > entry.peer.incarnation:
+            return
+        if known is not None and known.entry.control_address == entry.control_address:
+            if known.entry.peer != entry.peer:
+                known.heard_at = None
+            known.entry = entry
+            return
+        if known is not None:
+            self._hang_up_link(known)
+        if entry.control_address == self._router_address and self._router is not None:
+            self._links[entry.peer.node] = _Link(entry, self._router)
+        else:
+            self._links[entry.peer.node] = _Link(entry, self._dial(entry.control_address))
+
+    def _hang_up_link(self, link: _Link) -> None:
+        if link.socket is not self._router:
+            link.socket.close(linger=0)
+
+    def _say_hello(self) -> None:
+        hello = self._hello
+        if hello is None:
+            return
+        links = dict(self._links)
+        if self._router is not None and all(link.socket is not self._router for link in links.values()):
+            self._post(self._router, None, hello)
+        entries = self.nodes()
+        for name, link in links.items():
+            self._post(link.socket, None, hello)
+            if self._role is Role.ROUTER:
+                others = tuple(entry for entry in entries if entry.peer.node != name)
+                self._post(link.socket, None, DirectoryMessage(others))
+
+    def _look_for_silence(self) -> None:
+        now = time.monotonic()
+        for name, link in list(self._links.items()):
+            if link.heard_at is None:
+                link.heard_at = now  # it has as long to speak for the first time
+            elif now - link.heard_at > self._lost_seconds:
+                self._hang_up_link(link)
+                del self._links[name]
+                self._deliver(LostPeer(link.entry.peer))
+
+    def _flush(self) -> None:
+        while self._outbox:
+            target, body = self._outbox.popleft()
+            link = self._links.get(target.node)
+            if link is None or link.entry.peer != target:
+                self.dropped["unknown_target"] += 1
+                continue
+            self._post(link.socket, target, body)
+
+    def _post(self, socket: zmq.Socket[bytes], target: Peer | None, body: Body) -> None:
+        self._number += 1
+        frame = seal_frame(self._secret, Envelope(WIRE_VERSION, self._me, target, self._number, body))
+        try:
+            socket.send(frame, zmq.NOBLOCK)
+        except zmq.Again:
+            self.dropped["socket_full"] += 1
