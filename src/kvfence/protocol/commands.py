@@ -187,13 +187,18 @@ class AskCut:
 # ---------------------------------------------------------------- prefill
 @dataclass(frozen=True, slots=True)
 class StartPrefill:
-    """Compute the prompt into `pages` (this node's own), from `cached_tokens` on."""
+    """Compute the prompt into `pages` (this node's own), from `cached_tokens` on.
+
+    The first `cached_tokens` // page_tokens pages are pinned prefix pages; the others are owned in the
+    ledger by `owner`, the sequence under which this node leased them.
+    """
 
     lease: LeaseId
     attempt: AttemptId
     tokens: tuple[int, ...]
     pages: tuple[PageRef, ...]
     cached_tokens: int
+    owner: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +242,31 @@ class DestroyConnection:
     """Tear the connection to that peer down; answer ConnectionDestroyed when nothing reads our pages."""
 
     peer: Peer
+
+
+Command = (
+    SetTimer
+    | PagesFreed
+    | SendReserve
+    | SendPrefill
+    | SendAbort
+    | DeliverToken
+    | FinishRequest
+    | StampPages
+    | SendReserved
+    | SendReserveRefused
+    | VerifySeals
+    | StartRow
+    | GrantPage
+    | StopRow
+    | SendClose
+    | SendLowestLive
+    | SendEnded
+    | AskCut
+    | StartPrefill
+    | StopPrefill
+    | PostBatch
+    | StopPosting
+    | SendClosed
+    | DestroyConnection
+)

@@ -192,6 +192,14 @@ class TailCopied:
 
 
 @dataclass(frozen=True, slots=True)
+class PageSealed:
+    """The executor filled a page of a running row and sealed it (its digest is taken). To decode."""
+
+    lease: LeaseId
+    page: PageRef
+
+
+@dataclass(frozen=True, slots=True)
 class StepLaunched:
     """A forward pass that reads and writes the pages of these leases was launched. Decode and prefill."""
 
@@ -282,3 +290,39 @@ class LowestLive:
 
     sender: Peer
     sequence: int
+
+
+Event = (
+    Hello
+    | PeerLost
+    | Cut
+    | CutUnknown
+    | Expired
+    | DrainRequested
+    | Submitted
+    | ClientGone
+    | Reserved
+    | ReserveRefused
+    | TokenMade
+    | AttemptEnded
+    | Reserve
+    | Abort
+    | Closed
+    | SealsVerified
+    | SealsRejected
+    | GuardRejected
+    | PageWanted
+    | TailCopied
+    | PageSealed
+    | StepLaunched
+    | StepRetired
+    | RowFinished
+    | Prefill
+    | ChunkComputed
+    | ExecutorFailed
+    | WriteCompleted
+    | WriteFailed
+    | ConnectionDestroyed
+    | Close
+    | LowestLive
+)
