@@ -72,11 +72,16 @@ class RouterConfig(_Node, frozen=True, kw_only=True, tag="router"):
 
 
 class _ComputeNode(_Node, frozen=True, kw_only=True):
-    """A node with a model and a pool. `data_host` is where a `tcp` transport listens."""
+    """A node with a model and a pool. `data_host` is where a `tcp` transport listens.
+
+    `pool_tokens` None: the node takes `placement.default_pool_tokens`, which needs the model's page size,
+    within `pool_bytes_max` (None: no bound is known). It reports what it got in its `Ready`.
+    """
 
     dtype: str
     device: str
-    pool_tokens: int
+    pool_tokens: int | None
+    pool_bytes_max: int | None
     batch_size: int
     data_host: str
 
