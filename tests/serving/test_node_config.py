@@ -34,6 +34,7 @@ COMPUTE = {
     "dtype": "bfloat16",
     "device": "cpu",
     "pool_tokens": 99,
+    "pool_bytes_max": None,
     "batch_size": 16,
     "data_host": "127.0.0.1",
 }

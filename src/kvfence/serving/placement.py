@@ -85,8 +85,8 @@ def place(cpus: Sequence[int], nodes: int, threads: int | None = None) -> Placem
 
 def _warning(cores: int, nodes: int, threads: int) -> str:
     return (
-        f"{nodes} nodes of {threads} thread(s) share {cores} core(s): they are not pinned and wait passively, "
-        "and every step takes longer; use fewer nodes or threads, or a machine with more cores"
+        f"{nodes} nodes of {threads} thread(s) share {cores} core(s): they are not pinned, wait passively, "
+        "and take longer over every step; use fewer nodes or threads, or a machine with more cores"
     )
 
 
