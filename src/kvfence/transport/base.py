@@ -85,7 +85,6 @@ class Loss(Enum):
     QUEUE_FULL = "queue_full"  # more than BATCHES_QUEUED_MAX; nothing was written
     CONNECTION = "connection"  # the receiver is gone, closed the connection or cut us
     DESTROYED = "destroyed"  # this side destroyed the connection
-    DUPLICATE = "duplicate"  # a batch of that name is still posted; nothing of this one was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,6 @@ PagePause = Callable[[WriteBatch, int], None]
 class Denial(Enum):
     """Why a receiver turned a writer away."""
 
-    SECRET = "secret"  # noqa: S105 - the name of a reason: the secret was not proven
     WRONG_TARGET = "wrong_target"  # the receiver is not the (node, incarnation) that the writer means
     STALE_WRITER = "stale_writer"  # older than an incarnation seen of that node, or already cut
     NOT_QUIET = "not_quiet"  # an earlier connection of the same incarnation may still write
@@ -133,11 +131,11 @@ class Denial(Enum):
 
 
 class TransportError(PeerError):
-    """The other end of a page connection is unreachable, or broke the transport's own protocol."""
+    """The other end is unreachable, does not prove the secret, or broke the transport's own protocol."""
 
 
 class WriterDenied(TransportError):  # noqa: N818 - reads as what happened
-    """The receiver refused this writer; `denial` says why. Nothing was registered."""
+    """The receiver refused this (authenticated) writer; `denial` says why. Nothing was registered."""
 
     def __init__(self, denial: Denial, detail: str) -> None:
         super().__init__(detail)
@@ -163,8 +161,8 @@ class PageWriter(Protocol):
         """Queue the batch and return at once. Exactly one completion follows, whatever happens.
 
         The writer keeps the batch, and reads its source pages, until that completion. Batches are written
-        in the order of their posts. (lease, batch) names it; a second one of the same name while the first
-        is posted is lost at once.
+        in the order of their posts. (lease, batch) names it; posting that name again before its completion
+        raises InvariantError, since an answer to one would be taken for the other's.
         """
 
     def stop_posting(self, lease: LeaseId, batch: int) -> None:

@@ -1,0 +1,99 @@
+"""The decode end of shm: admits writers, hands each the pool and a lock, and probes the locks.
+
+Rules: the lock exists, held, before anything leaves for the writer, so that there is no moment in which a
+writer may have the memory and its cut would be taken for proven. A connection says nothing after its
+handshake; its end is told to the node (`wake`), and is no proof.
+"""
+
+import socket
+from pathlib import Path
+
+from kvfence.kv.pool import Pool
+from kvfence.protocol.words import Peer
+from kvfence.transport.admission import Admission
+from kvfence.transport.base import CutResult, TransportError, Wake, WriterDenied
+from kvfence.transport.handshake import ReceiverHandshake
+from kvfence.transport.listener import Connection, Listener
+from kvfence.transport.shm_lock import CutLock
+
+REGISTRATION = b"P"  # the byte that carries the descriptors
+
+
+class ShmSession:
+    """One writer incarnation that maps the pool."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.lock = CutLock.create()
+        self._connection = connection
+
+    def quiesce(self) -> CutResult:
+        """Close the connection, which tells a healthy writer to unmap, and probe the lock."""
+        self._connection.stop()
+        result = self.lock.probe()
+        if result is CutResult.PROVEN:
+            self.lock.close()
+        return result
+
+    def end(self) -> None:
+        """Give the probe up: what was not proven by now stays unknown."""
+        self.lock.close()
+
+
+class ShmReceiver:
+    """A `PageReceiver` (see base) on a UNIX socket."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        path: Path,
+        *,
+        address: str,
+        pool: Pool,
+        me: Peer,
+        secret: bytes,
+        wake: Wake,
+    ) -> None:
+        self._path = path
+        self._address = address
+        self._pool = pool
+        self._secret = secret
+        self._wake = wake
+        self._admission: Admission[ShmSession] = Admission(me, pool.layout.fingerprint())
+        self._listener = Listener(sock, self._serve, wake)
+
+    @property
+    def address(self) -> str:
+        """Where writers connect to."""
+        return self._address
+
+    def cut(self, peer: Peer) -> CutResult:
+        """Revoke the incarnation; PROVEN once no process holds its lock."""
+        return self._admission.cut(peer)
+
+    def writers(self) -> tuple[Peer, ...]:
+        """Every incarnation that registered and is not proven cut."""
+        return self._admission.writers()
+
+    def close(self) -> None:
+        """Stop, and remove the socket file. Writers that still map the pool are UNKNOWN from here on."""
+        self._admission.close()
+        self._listener.close()
+        self._path.unlink(missing_ok=True)
+        self._admission.end_sessions()
+
+    def _serve(self, connection: Connection) -> None:
+        handshake = ReceiverHandshake(connection.sock, secret=self._secret, transport="shm")
+        claim = handshake.claim()
+        try:
+            session = self._admission.admit(claim, lambda: ShmSession(connection))
+        except WriterDenied as denied:
+            handshake.deny(denied)
+            raise
+        try:
+            handshake.admit(pages=self._pool.pages, layout=self._pool.layout.fingerprint())
+            socket.send_fds(connection.sock, [REGISTRATION], [self._pool.fd, session.lock.held_fd])
+        finally:
+            session.lock.passed_on()
+        self._wake()
+        if connection.sock.recv(1):
+            raise TransportError(f"{claim.writer.node} spoke on a connection on which nothing is said")
