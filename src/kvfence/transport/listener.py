@@ -40,9 +40,11 @@ class Connection:
     def stop(self) -> None:
         """Ask the thread to end, and wake it from whatever it waits for on the socket."""
         self.stopping.set()
-        with self._lock:
-            if self.sock.fileno() >= 0:
-                _shut_down(self.sock)
+        self._shut_down(socket.SHUT_RDWR)
+
+    def hang_up(self) -> None:
+        """Tell the other end that it is over, and keep listening for its own end."""
+        self._shut_down(socket.SHUT_WR)
 
     def join(self, seconds: float) -> bool:
         """True when the thread has ended: it executes nothing any more."""
@@ -55,6 +57,16 @@ class Connection:
         """Close the socket; only the serving thread does."""
         with self._lock:
             self.sock.close()
+
+    def _shut_down(self, how: int) -> None:
+        with self._lock:
+            if self.sock.fileno() < 0:
+                return
+            try:
+                self.sock.shutdown(how)
+            except OSError:
+                # Not connected (any more): there is nothing left to wake or to tell.
+                log.debug("shutdown of a socket that was no longer connected")
 
 
 class Listener:
@@ -125,17 +137,10 @@ class Listener:
         try:
             self._serve(connection)
         except (OSError, TransportError) as error:
-            log.warning("a page connection ended: %s", error)
+            # As text: the error's frames hold views of pages, which a kept log record would keep mapped.
+            log.warning("a page connection ended: %s", str(error))
         finally:
             with self._lock:
                 self._connections.discard(connection)
             connection.close()
             self._wake()
-
-
-def _shut_down(sock: socket.socket) -> None:
-    try:
-        sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        # Not connected (any more): there is nothing left to wake.
-        log.debug("shutdown of a socket that was no longer connected")

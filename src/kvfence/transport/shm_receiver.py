@@ -27,8 +27,11 @@ class ShmSession:
         self._connection = connection
 
     def quiesce(self) -> CutResult:
-        """Close the connection, which tells a healthy writer to unmap, and probe the lock."""
-        self._connection.stop()
+        """Hang up, which tells a healthy writer to unmap, and probe the lock.
+
+        The writer closes its end after the lock, and that end wakes the node: time to ask again.
+        """
+        self._connection.hang_up()
         result = self.lock.probe()
         if result is CutResult.PROVEN:
             self.lock.close()

@@ -25,7 +25,7 @@ from kvfence.transport.tcp_frames import (
 )
 from kvfence.transport.tcp_socket import keep_watch
 
-JOIN_SECONDS = 0.5  # how long one `cut` waits for the receiving thread
+JOIN_SECONDS = 0.2  # how long one `cut` waits for the receiving thread
 
 PlacePause = Callable[[int], None]
 """A test's hook: called by the receiving thread when the header of a page has come, before its bytes."""

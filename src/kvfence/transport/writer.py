@@ -17,7 +17,7 @@ from kvfence.protocol.words import LeaseId, Peer
 from kvfence.transport.base import BatchLost, Completion, Loss, Wake, WriteBatch
 from kvfence.transport.outbox import Outbox
 
-DESTROY_SECONDS = 0.5  # the longest that `destroy` waits for the thread before it says False
+DESTROY_SECONDS = 0.1  # the longest that `destroy` waits for the thread before it says False
 
 log = logging.getLogger("kvfence.transport")
 
@@ -107,6 +107,7 @@ class QueuedWriter:
         return self._link.fileno() not in rung and self._outbox.closed is None
 
     def _finish(self, completion: Completion) -> None:
+        self._outbox.finish(completion)
         if isinstance(completion, BatchLost):
             log.warning(
                 "batch %d of lease %s was lost: %s", completion.batch, completion.lease, completion.detail
@@ -114,7 +115,6 @@ class QueuedWriter:
             if completion.why is Loss.CONNECTION:
                 # A connection that failed once is over: what comes after is lost without being begun.
                 self._outbox.close(Loss.CONNECTION)
-        self._outbox.finish(completion)
 
     def _write(self, batch: WriteBatch) -> Completion:
         fault = _range_fault(batch, self._link)

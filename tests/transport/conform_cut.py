@@ -1,0 +1,111 @@
+"""Conformance, third part: what a cut proves, and late writes that must find their pages in quarantine."""
+
+import pytest
+from tests.transport.conform_base import Conformance
+from tests.transport.rig import (
+    LEASE,
+    TARGET_PAGES,
+    WRITER,
+    Pause,
+    Rig,
+    batch_of,
+    completions,
+    eventually,
+)
+
+from kvfence.protocol.errors import InvariantError
+from kvfence.protocol.ledger import PageLedger, PageState
+from kvfence.protocol.words import Peer
+from kvfence.transport import BatchLost, CutResult
+
+
+class Quarantine:
+    """What decode does with a lease that ended before its writer closed: only a proven cut frees."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.ledger = PageLedger(TARGET_PAGES)
+        refs = self.ledger.lease(2, LEASE.sequence)
+        assert refs is not None
+        self.refs = refs
+        self.pages = [ref.page for ref in refs]
+
+    def abort(self) -> None:
+        self.ledger.close(self.refs)
+
+    def free_if_proven(self, peer: Peer = WRITER) -> CutResult:
+        result: CutResult = self.rig.receiver.cut(peer)
+        if result is CutResult.PROVEN:
+            self.ledger.free(self.refs)
+        return result
+
+    def states(self) -> set[PageState]:
+        return {PageState(self.ledger.state[page]) for page in self.pages}
+
+
+class CutConformance(Conformance):
+    """`cut` in each of its answers."""
+
+    def test_the_cut_of_an_idle_writer_comes_to_be_proven(self, rig: Rig):
+        writer = rig.connect()
+        rig.cut_until_proven()
+        eventually(lambda: not writer.alive, "the writer notices")
+
+    def test_a_proven_cut_stays_proven(self, rig: Rig):
+        rig.connect()
+        rig.cut_until_proven()
+        assert rig.receiver.cut(WRITER) is CutResult.PROVEN
+
+    def test_the_receiver_is_woken_when_a_writer_comes_and_when_it_goes(self, rig: Rig):
+        writer = rig.connect()
+        eventually(lambda: rig.receiver_wakes >= 1, "woken by the arrival")
+        eventually(writer.destroy, "the writer is destroyed")
+        eventually(lambda: rig.receiver_wakes >= 2, "woken by the departure")
+
+    def test_no_byte_lands_after_a_proven_cut_in_mid_page(self, rig: Rig):
+        pause = Pause()
+        writer = rig.connect(pause=pause)
+        writer.post(batch_of([5, 6]))
+        pause.wait()
+        before = rig.snapshot()
+        early = rig.receiver.cut(WRITER)
+        if early is CutResult.PROVEN:
+            before = rig.snapshot()
+        pause.go()
+        rig.cut_until_proven()
+        proven = rig.snapshot()
+        (gone,) = completions(writer, 1)
+        eventually(writer.destroy, "the writer is destroyed")
+        assert isinstance(gone, BatchLost)
+        assert rig.snapshot() == proven
+        assert early is not CutResult.PROVEN or proven == before
+        assert 6 not in rig.changed_pages()
+
+    def test_a_late_write_after_an_abort_finds_its_pages_in_quarantine(self, rig: Rig):
+        model = Quarantine(rig)
+        pause = Pause()
+        writer = rig.connect(pause=pause)
+        writer.post(batch_of(model.pages))
+        pause.wait()
+        model.abort()
+        # The writer is in mid-page and asleep. Until the cut is proven the pages are nobody's to lease.
+        early = model.free_if_proven()
+        half = rig.snapshot()
+        if early is not CutResult.PROVEN:
+            assert model.states() == {PageState.CLOSING}
+        pause.go()
+        completions(writer, 1)
+        if early is CutResult.PROVEN:
+            assert rig.snapshot() == half  # freed, and rightly: nothing came any more
+            return
+        assert model.states() == {PageState.CLOSING}  # whatever came, came into quarantine
+        eventually(lambda: model.free_if_proven() is CutResult.PROVEN, "the cut is proven")
+        assert model.states() == {PageState.FREE}
+
+    def test_the_quarantine_model_would_notice_an_early_lease(self, rig: Rig):
+        model = Quarantine(rig)
+        with pytest.raises(InvariantError):
+            model.ledger.free(model.refs)  # not closing: freeing is refused
+        model.abort()
+        assert model.free_if_proven(Peer("nobody", 1)) is CutResult.PROVEN
+        assert model.states() == {PageState.FREE}
