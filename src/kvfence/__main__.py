@@ -1,0 +1,6 @@
+"""`python -m kvfence`."""
+
+from kvfence.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,323 @@
+"""A decode node: leases its pages to writers, verifies what arrives, and steps what is its own.
+
+`DecodeCore` owns every decision about leases; this class translates messages into its events, carries
+its commands out on the real pool, and runs the guard around each forward pass. Nothing of a request
+leaves the node before its hand-over was verified, and no token before the guard has looked again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from kvfence.engine.decode_executor import DecodeExecutor, Row, Stepped, count_token
+from kvfence.kv.fence_level import FenceLevel
+from kvfence.protocol import DecodeCore, PageLedger, PageState, commands, events
+from kvfence.protocol.errors import PeerError, invariant
+from kvfence.protocol.words import AttemptId, End, EndReason, LeaseId, Peer, Role
+from kvfence.serving.cutter import Cutter
+from kvfence.serving.decode_pages import DecodePages
+from kvfence.serving.node_loop import NodeLoop, QuarantineClock
+from kvfence.serving.wire import (
+    AbortMessage,
+    Body,
+    ClosedMessage,
+    CloseMessage,
+    EndedMessage,
+    HelloMessage,
+    LowestLiveMessage,
+    MadeToken,
+    ReservedMessage,
+    ReserveMessage,
+    ReserveRefusedMessage,
+    TokensMessage,
+    closed_outcome,
+    pack_refs,
+    unpack_tokens,
+)
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Ask:
+    """What the router asked for with an attempt, and the writer's side of it once it closed."""
+
+    router: Peer
+    message: ReserveMessage
+    closed: ClosedMessage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeParts:
+    """What a decode node is made of."""
+
+    core: DecodeCore
+    ledger: PageLedger
+    pages: DecodePages
+    executor: DecodeExecutor
+    cutter: Cutter
+    level: FenceLevel
+    facts: dict[str, str | int | float | bool | None]
+    pool_tokens: int
+    pages_address: str
+
+
+class DecodeNode(NodeLoop):
+    """Drives a DecodeCore on a real pool and a real model."""
+
+    def __init__(self, me: Peer, parts: DecodeParts) -> None:
+        super().__init__(me=me, core=parts.core)
+        self._parts = parts
+        self._pages, self._executor = parts.pages, parts.executor
+        self._asks: dict[AttemptId, _Ask] = {}
+        self._attempts: dict[LeaseId, AttemptId] = {}
+        self._outgoing: dict[Peer, list[MadeToken]] = {}
+        self._steps = 0
+        self._quarantine = QuarantineClock()
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            commands.StampPages: self._stamp,
+            commands.SendReserved: self._send_reserved,
+            commands.SendReserveRefused: self._send_refused,
+            commands.VerifySeals: self._verify,
+            commands.StartRow: self._start_row,
+            commands.GrantPage: self._grant,
+            commands.StopRow: self._stop_row,
+            commands.SendClose: lambda command: self.send(command.writer, CloseMessage(command.lease)),
+            commands.SendLowestLive: lambda command: self.send(
+                command.writer, LowestLiveMessage(command.sequence)
+            ),
+            commands.SendEnded: self._send_ended,
+            commands.AskCut: lambda command: parts.cutter.ask(command.peer),
+            commands.PagesFreed: lambda command: self._pages.freed(command.pages),
+        }
+
+    # ------------------------------------------------------------ messages in
+    def on_message(self, sender: Peer, body: Body) -> None:
+        """Translate a message into an event."""
+        if isinstance(body, ReserveMessage):
+            self._asks.setdefault(body.attempt, _Ask(sender, body))
+            self.driver.feed(
+                events.Reserve(
+                    sender, body.attempt, body.writer, body.tokens, body.max_tokens, body.token_hash
+                )
+            )
+            self._forget_unless_leased(body.attempt)
+        elif isinstance(body, ClosedMessage):
+            self._on_closed(sender, body)
+        elif isinstance(body, AbortMessage):
+            self.driver.feed(events.Abort(sender, body.attempt))
+        else:
+            raise PeerError(f"a {type(body).__name__} is not for a decode node: dropped")
+
+    def _on_closed(self, sender: Peer, body: ClosedMessage) -> None:
+        outcome = closed_outcome(body)
+        ask = self._ask_of(body.lease)
+        if ask is not None and ask.closed is None:
+            ask.closed = body
+        self.driver.feed(events.Closed(sender, body.lease, outcome))
+
+    def _forget_unless_leased(self, attempt: AttemptId) -> None:
+        if attempt not in self._attempts.values():
+            self._asks.pop(attempt, None)
+
+    def _ask_of(self, lease: LeaseId) -> _Ask | None:
+        attempt = self._attempts.get(lease)
+        return None if attempt is None else self._asks.get(attempt)
+
+    # ------------------------------------------------------------ commands out
+    def carry_out(self, command: Any) -> None:
+        """One command of the core."""
+        self._handlers[type(command)](command)
+
+    def _stamp(self, command: commands.StampPages) -> None:
+        self._pages.stamp(command.lease, command.pages)
+
+    def _send_reserved(self, command: commands.SendReserved) -> None:
+        self._attempts[command.lease] = command.attempt
+        self.send(
+            command.router,
+            ReservedMessage(
+                attempt=command.attempt,
+                lease=command.lease,
+                pages=pack_refs(command.pages),
+                key=self._pages.key(command.lease),
+            ),
+        )
+
+    def _send_refused(self, command: commands.SendReserveRefused) -> None:
+        self.stats.add("refusals_total", reason=command.refusal.code.value)
+        self.send(command.router, ReserveRefusedMessage(command.attempt, command.refusal))
+
+    def _verify(self, command: commands.VerifySeals) -> None:
+        ask = self._ask_of(command.lease)
+        invariant(ask is not None, f"{command.lease} is verified for an attempt that is known")
+        result = self._pages.verify(command.lease, command.pages, ask.message.tokens)  # type: ignore[union-attr]
+        if result.reason is None:
+            self.stats.add("seals_verified_total", result.verified_pages)
+            self.driver.feed(events.SealsVerified(command.lease))
+        else:
+            log.error("hand-over refused", reason=result.reason.value, poisoned=len(result.poisoned))
+            self.driver.feed(events.SealsRejected(command.lease, result.reason, result.poisoned))
+
+    def _start_row(self, command: commands.StartRow) -> None:
+        ask = self._ask_of(command.lease)
+        invariant(ask is not None and ask.closed is not None, f"{command.lease} starts after its Closed")
+        message, closed = ask.message, ask.closed  # type: ignore[union-attr]
+        table, copied = self._pages.adopt(command, message.tokens)
+        if copied:
+            self.driver.feed(events.TailCopied(command.lease))
+        made = unpack_tokens(message.made)
+        row = Row(
+            lease=command.lease,
+            attempt=command.attempt,
+            router=ask.router,  # type: ignore[union-attr]
+            sampling=message.sampling,
+            pages=table,
+            position=message.tokens,
+            last_token=command.manifest.first_token,
+            left_tokens=message.max_tokens,
+            cached_tokens=closed.cached_tokens,  # type: ignore[union-attr]
+            prompt_tokens=unpack_tokens(message.penalised),
+            output_counts={token: made.count(token) for token in set(made)},
+        )
+        count_token(row, row.last_token)
+        self._executor.start(row)
+        self._emit(row, MadeToken(row.attempt, row.last_token, row.position, closed.first_logprobs))  # type: ignore[union-attr]
+        self._end_if_complete(row)
+
+    def _grant(self, command: commands.GrantPage) -> None:
+        row = self._executor.rows.get(command.lease)
+        invariant(row is not None, f"{command.lease} is granted a page while its row runs")
+        self._pages.grow(command.lease, command.page, ordinal=len(row.pages))  # type: ignore[union-attr]
+        self._executor.grow(command.lease, command.page)
+
+    def _stop_row(self, command: commands.StopRow) -> None:
+        self._executor.stop(command.lease)
+        self._pages.leave(command.lease)
+
+    def _send_ended(self, command: commands.SendEnded) -> None:
+        self._flush_tokens()
+        end = command.end
+        ask = self._asks.pop(command.attempt, None)
+        cached = 0 if ask is None or ask.closed is None else ask.closed.cached_tokens
+        if end.integrity is not None:
+            self.stats.add("integrity_failures_total", reason=end.integrity.value)
+        if end.reason is EndReason.PREEMPTED:
+            self.stats.add("preemptions_total")
+        if end.refusal is not None:
+            self.stats.add("refusals_total", reason=end.refusal.code.value)
+        self.send(command.router, EndedMessage(command.attempt, end, cached))
+        self._attempts = {lease: known for lease, known in self._attempts.items() if known != command.attempt}
+        self.announce_now()
+
+    # ------------------------------------------------------------ steps
+    def compute(self) -> bool:
+        """One decode step over the rows whose turn it is."""
+        rows, wanting = self._executor.plan()
+        for lease in wanting:
+            self.driver.feed(events.PageWanted(lease))
+        rows = self._admitted([row for row in rows if row.lease in self._executor.rows])
+        if not rows:
+            self._flush_tokens()
+            return bool(wanting)
+        self._steps += 1
+        self.driver.feed(events.StepLaunched(self._steps, tuple(row.lease for row in rows)))
+        try:
+            logits = self._executor.forward(rows)
+        except (RuntimeError, MemoryError) as error:
+            self._fail_step(rows, error)
+            return True
+        rejected = self._pages.check_after([row.lease for row in rows])
+        self.driver.feed(events.StepRetired(self._steps))
+        kept = self._reject(rows, rejected)
+        chosen = [index for index, row in enumerate(rows) if row.lease in kept]
+        released = [rows[index] for index in chosen]
+        for stepped in self._executor.advance(released, logits[chosen]):
+            self._release(stepped)
+        self._flush_tokens()
+        return True
+
+    def _admitted(self, rows: list[Row]) -> list[Row]:
+        if not rows:
+            return rows
+        kept = self._reject(rows, self._pages.check_before([row.lease for row in rows]))
+        return [row for row in rows if row.lease in kept]
+
+    def _reject(self, rows: Sequence[Row], rejected: Sequence[Any]) -> set[LeaseId]:
+        """Feed the guard's findings to the core; the leases that may go on."""
+        for finding in rejected:
+            log.error("row taken out by the guard", reason=finding.reason.value, pages=len(finding.pages))
+            self.driver.feed(events.GuardRejected(finding.lease, finding.reason, finding.poisoned))
+        return {row.lease for row in rows if row.lease in self._executor.rows}
+
+    def _fail_step(self, rows: Sequence[Row], error: BaseException) -> None:
+        log.error("decode step failed", error=repr(error))
+        self.driver.feed(events.StepRetired(self._steps))
+        for row in rows:
+            self.driver.feed(
+                events.RowFinished(row.lease, End(EndReason.EXECUTOR, detail=type(error).__name__))
+            )
+
+    def _release(self, stepped: Stepped) -> None:
+        row, sampled = stepped.row, stepped.sampled
+        if sampled is None:
+            end = End(EndReason.EXECUTOR, detail="logits are not finite")
+            self.driver.feed(events.RowFinished(row.lease, end))
+            return
+        if row.position % self._pages.page_tokens == 0:
+            full = row.pages[row.position // self._pages.page_tokens - 1]
+            self._pages.seal_own(row.lease, full, row.position // self._pages.page_tokens - 1)
+            self.driver.feed(events.PageSealed(row.lease, full))
+        self._emit(row, MadeToken(row.attempt, sampled.token, row.position, sampled.logprobs))
+        self._end_if_complete(row)
+
+    def _end_if_complete(self, row: Row) -> None:
+        reason = self._executor.end_of(row)
+        if reason is not None:
+            self.driver.feed(events.RowFinished(row.lease, End(reason)))
+
+    def _emit(self, row: Row, made: MadeToken) -> None:
+        self._outgoing.setdefault(row.router, []).append(made)
+
+    def _flush_tokens(self) -> None:
+        for router, tokens in self._outgoing.items():
+            self.send(router, TokensMessage(tuple(tokens)))
+        self._outgoing.clear()
+
+    # ------------------------------------------------------------ the rest of the loop
+    def on_peer(self, peer: Peer, hello: HelloMessage) -> None:
+        """Writers come to this node; it goes to nobody."""
+
+    def poll(self) -> None:
+        """Ask for the state of cuts that are under way."""
+        for event in self._parts.cutter.poll():
+            self.driver.feed(event)
+
+    def wait_seconds(self) -> float:
+        """A cut under way is asked for again soon."""
+        return min(super().wait_seconds(), self._parts.cutter.wait_seconds())
+
+    def hello(self) -> HelloMessage:
+        """This node as it is now."""
+        ledger = self._parts.ledger
+        for state in PageState:
+            self.stats.set("pool_pages", ledger.count(state), state=state.name.lower())
+        self.stats.set("pool_tokens", self._parts.pool_tokens)
+        self.stats.set("queue_length", self._executor.schedule.waiting_rows, queue="decode_rows")
+        self.stats.set("queue_length", self._executor.schedule.paused_rows, queue="page_wanted")
+        closing = set(self._parts.core.closing_leases)
+        self.stats.set("quarantine_oldest_seconds", self._quarantine.update(closing))
+        for state, count in self._parts.core.lease_counts.items():
+            self.stats.set("leases", count, state=state)
+        return HelloMessage(
+            role=Role.DECODE,
+            control_address="" if self.plane is None else self.plane.address,
+            pages_address=self._parts.pages_address,
+            pool_tokens=self._parts.pool_tokens,
+            free_pages=ledger.free_pages,
+            draining=self.draining,
+            facts=self._parts.facts,
+            stats=self.stats.snapshot(),
+        )

@@ -1,0 +1,251 @@
+"""A prefill node: computes prompts into its own pages and writes them into pages that decode leased.
+
+`PrefillCore` decides what is computed, posted and closed; this class carries it out on the real pool,
+the real model and one page connection for each decode incarnation. A page is sealed as soon as it is
+full and posted while the next chunk is computed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from kvfence.engine.prefill_executor import ChunkDone, PrefillExecutor, PromptJob
+from kvfence.engine.prefill_schedule import ChunkPlan
+from kvfence.engine.sampling import TokenLogprobs
+from kvfence.protocol import PageLedger, PageState, PrefillCore, commands, events
+from kvfence.protocol.errors import PeerError
+from kvfence.protocol.words import LeaseId, Peer, Role
+from kvfence.serving.node_loop import NodeLoop, QuarantineClock
+from kvfence.serving.page_links import PageLinks
+from kvfence.serving.prefill_pages import PrefillPages
+from kvfence.serving.wire import (
+    AbortMessage,
+    Body,
+    CloseMessage,
+    HelloMessage,
+    LowestLiveMessage,
+    PrefillMessage,
+    closed_message,
+    unpack_refs,
+    unpack_tokens,
+)
+from kvfence.transport import BatchWritten
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Hand:
+    """A lease as the router handed it over, and what its Closed will carry."""
+
+    message: PrefillMessage
+    cached_tokens: int = 0
+    first_logprobs: TokenLogprobs | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillParts:
+    """What a prefill node is made of."""
+
+    core: PrefillCore
+    ledger: PageLedger
+    pages: PrefillPages
+    executor: PrefillExecutor
+    links: PageLinks
+    facts: dict[str, str | int | float | bool | None]
+    pool_tokens: int
+
+
+class PrefillNode(NodeLoop):
+    """Drives a PrefillCore on a real pool and a real model."""
+
+    def __init__(self, me: Peer, parts: PrefillParts) -> None:
+        super().__init__(me=me, core=parts.core)
+        self._parts = parts
+        self._pages, self._executor, self._links = parts.pages, parts.executor, parts.links
+        self._hands: dict[LeaseId, _Hand] = {}
+        self._steps = 0
+        self._quarantine = QuarantineClock()
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            commands.StartPrefill: self._start,
+            commands.StopPrefill: self._stop,
+            commands.PostBatch: self._post,
+            commands.StopPosting: self._stop_posting,
+            commands.SendClosed: self._send_closed,
+            commands.DestroyConnection: lambda command: self._links.destroy(command.peer),
+            commands.PagesFreed: lambda command: self._pages.freed(command.pages),
+        }
+
+    # ------------------------------------------------------------ messages in
+    def on_message(self, sender: Peer, body: Body) -> None:
+        """Translate a message into an event."""
+        if isinstance(body, PrefillMessage):
+            self._on_prefill(sender, body)
+        elif isinstance(body, CloseMessage):
+            self.driver.feed(events.Close(sender, body.lease))
+        elif isinstance(body, LowestLiveMessage):
+            self.driver.feed(events.LowestLive(sender, body.sequence))
+        elif isinstance(body, AbortMessage):
+            self.driver.feed(events.Abort(sender, body.attempt))
+        else:
+            raise PeerError(f"a {type(body).__name__} is not for a prefill node: dropped")
+
+    def _on_prefill(self, sender: Peer, body: PrefillMessage) -> None:
+        known = body.lease in self._hands
+        if not known:
+            self._hands[body.lease] = _Hand(body)
+        self.driver.feed(
+            events.Prefill(
+                sender,
+                body.attempt,
+                body.decode,
+                body.lease,
+                unpack_refs(body.pages),
+                unpack_tokens(body.tokens),
+                body.domain,
+            )
+        )
+        if not known and body.lease not in self._executor.jobs:
+            self._hands.pop(body.lease, None)  # refused: nothing of it is kept
+
+    def on_peer(self, peer: Peer, hello: HelloMessage) -> None:
+        """Open a page connection to every decode incarnation."""
+        if hello.role is Role.DECODE and hello.pages_address is not None:
+            self._links.connect(peer, hello.pages_address)
+
+    # ------------------------------------------------------------ commands out
+    def carry_out(self, command: Any) -> None:
+        """One command of the core."""
+        self._handlers[type(command)](command)
+
+    def _start(self, command: commands.StartPrefill) -> None:
+        hand = self._hands[command.lease]
+        hand.cached_tokens = command.cached_tokens
+        self._pages.begin(command)
+        self._executor.start(
+            PromptJob(
+                lease=command.lease,
+                tokens=command.tokens,
+                pages=command.pages,
+                sampling=hand.message.sampling,
+                made_tokens=hand.message.made_tokens,
+                cached_tokens=command.cached_tokens,
+            )
+        )
+        self.stats.add("prefill_cached_tokens_total", command.cached_tokens)
+
+    def _stop(self, command: commands.StopPrefill) -> None:
+        self._executor.stop(command.lease)
+        self._pages.leave(command.lease)
+
+    def _post(self, command: commands.PostBatch) -> None:
+        key = self._hands[command.lease].message.key
+        batch = self._pages.stage(command, key)
+        if not self._links.post(command.decode, batch):
+            self.driver.feed(events.WriteFailed(command.lease, command.batch, quiet=True))
+
+    def _stop_posting(self, command: commands.StopPosting) -> None:
+        self._links.stop_posting(command.lease, command.batch)
+
+    def _send_closed(self, command: commands.SendClosed) -> None:
+        hand = self._hands.pop(command.lease, None)
+        message = closed_message(
+            command.lease,
+            command.outcome,
+            None if hand is None else hand.first_logprobs,
+            0 if hand is None else hand.cached_tokens,
+        )
+        if message.refused is not None:
+            self.stats.add("refusals_total", reason=message.refused.code.value)
+        self._executor.stop(command.lease)
+        self._pages.leave(command.lease)
+        self.send(command.decode, message)
+
+    # ------------------------------------------------------------ steps
+    def compute(self) -> bool:
+        """One pass over the chunks whose turn it is."""
+        plans = self._owned(self._executor.plan())
+        if not plans:
+            return False
+        self._steps += 1
+        self.driver.feed(events.StepLaunched(self._steps, tuple(plan.lease for plan in plans)))
+        try:
+            done = self._executor.forward(plans)
+        except (RuntimeError, MemoryError) as error:
+            log.exception("prefill step failed")
+            self.driver.feed(events.StepRetired(self._steps))
+            for plan in plans:
+                self.driver.feed(events.ExecutorFailed(plan.lease, type(error).__name__))
+            return True
+        self.driver.feed(events.StepRetired(self._steps))
+        self.stats.add("prefill_tokens_total", sum(plan.end - plan.start for plan in plans))
+        still_owned = {plan.lease for plan in self._owned(plans)}
+        for chunk in done:
+            if chunk.plan.lease in still_owned:
+                self._chunk_done(chunk)
+        return True
+
+    def _owned(self, plans: Sequence[ChunkPlan]) -> list[ChunkPlan]:
+        """The ownership check of every step: a prompt whose pages are not its own any more fails."""
+        for found in self._pages.check([plan.lease for plan in plans]):
+            log.error("prompt taken out by the guard", reason=found.reason.value, pages=len(found.pages))
+            self.stats.add("integrity_failures_total", reason=found.reason.value)
+            self.driver.feed(events.ExecutorFailed(found.lease, found.reason.value))
+        return [plan for plan in plans if plan.lease in self._executor.jobs]
+
+    def _chunk_done(self, chunk: ChunkDone) -> None:
+        plan, first = chunk.plan, chunk.first
+        if plan.last and first is None:
+            self.driver.feed(events.ExecutorFailed(plan.lease, "logits are not finite"))
+            return
+        self._pages.seal_until(plan.lease, plan.end, last=plan.last)
+        hand = self._hands.get(plan.lease)
+        if first is not None and hand is not None:
+            hand.first_logprobs = first.logprobs
+        self.driver.feed(events.ChunkComputed(plan.lease, plan.end, None if first is None else first.token))
+
+    # ------------------------------------------------------------ the rest of the loop
+    def poll(self) -> None:
+        """Completions and lost connections of the page links."""
+        completions, destroyed = self._links.poll()
+        for completion in completions:
+            if isinstance(completion, BatchWritten):
+                self.stats.add("transfer_bytes_total", completion.written_bytes)
+                self.stats.add("transfer_seconds_total", completion.posting_seconds)
+                self.driver.feed(events.WriteCompleted(completion.lease, completion.batch))
+            else:
+                log.warning("batch lost", why=completion.why.value, quiet=completion.quiet)
+                self.driver.feed(
+                    events.WriteFailed(completion.lease, completion.batch, quiet=completion.quiet)
+                )
+        for peer in destroyed:
+            self.driver.feed(events.ConnectionDestroyed(peer))
+
+    def wait_seconds(self) -> float:
+        """A connection that is coming down is looked at soon."""
+        return min(super().wait_seconds(), self._links.wait_seconds())
+
+    def hello(self) -> HelloMessage:
+        """This node as it is now."""
+        ledger = self._parts.ledger
+        for state in PageState:
+            self.stats.set("pool_pages", ledger.count(state), state=state.name.lower())
+        self.stats.set("pool_tokens", self._parts.pool_tokens)
+        self.stats.set("queue_length", len(self._executor.schedule), queue="prompts")
+        self.stats.set(
+            "quarantine_oldest_seconds", self._quarantine.update(set(self._parts.core.closing_leases))
+        )
+        for state, count in self._parts.core.lease_counts.items():
+            self.stats.set("leases", count, state=state)
+        free = ledger.free_pages + ledger.count(PageState.CACHED)
+        return HelloMessage(
+            role=Role.PREFILL,
+            control_address="" if self.plane is None else self.plane.address,
+            pool_tokens=self._parts.pool_tokens,
+            free_pages=free,
+            draining=self.draining,
+            facts={**self._parts.facts, "linked_decode_nodes": len(self._links)},
+            stats=self.stats.snapshot(),
+        )

@@ -1,0 +1,96 @@
+"""What a prefill node does to the bytes of its pages: check ownership, seal what is full, stage batches.
+
+A page is digested once, when it is full or when the prompt ends in it, after its unused slots were
+zeroed; a prefix page goes to many leases under that one digest. Below the level `sealed` no digest is
+taken and trailers are blank, but unused slots are zeroed all the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kvfence.kv.fence_level import FenceLevel
+from kvfence.kv.guard import Rejected
+from kvfence.kv.pool import Pool
+from kvfence.kv.prefill_guard import PrefillGuard
+from kvfence.kv.sealer import PageSealer
+from kvfence.kv.sweep import scrub
+from kvfence.protocol import PageLedger, commands
+from kvfence.protocol.words import LeaseId, PageRef
+from kvfence.transport import TRAILER_BYTES, WriteBatch
+
+
+@dataclass(slots=True)
+class _Prompt:
+    """A prompt's pages, of which the first `sealed_pages` are sealed (pinned prefix pages from the start)."""
+
+    refs: tuple[PageRef, ...]
+    sealed_pages: int
+
+
+class PrefillPages:
+    """The fence's hands on one prefill pool."""
+
+    def __init__(self, pool: Pool, ledger: PageLedger, *, level: FenceLevel) -> None:
+        self._pool, self._level = pool, level
+        self._page_tokens = pool.layout.page_tokens
+        self._sealer = PageSealer(pool) if level.seals_pages else None
+        self._guard = PrefillGuard(ledger)
+        self._prompts: dict[LeaseId, _Prompt] = {}
+
+    def begin(self, command: commands.StartPrefill) -> None:
+        """Pages of a prompt that is about to be computed."""
+        self._prompts[command.lease] = _Prompt(command.pages, command.cached_tokens // self._page_tokens)
+        self._guard.add_row(command.lease, command.pages, owner=command.owner)
+
+    def leave(self, lease: LeaseId) -> None:
+        """No later step touches the prompt's pages. One that never began is no fault."""
+        if self._prompts.pop(lease, None) is not None:
+            self._guard.remove_row(lease)
+
+    def check(self, leases: Sequence[LeaseId]) -> list[Rejected]:
+        """Prompts whose pages are not all held any more: law 1, before and after each chunk."""
+        return self._guard.check([lease for lease in leases if lease in self._prompts])
+
+    def seal_until(self, lease: LeaseId, tokens_done: int, *, last: bool) -> None:
+        """Seal every page that is full now, and the partly filled one when the prompt ends in it."""
+        prompt = self._prompts.get(lease)
+        if prompt is None:
+            return
+        full, rest = divmod(tokens_done, self._page_tokens)
+        for ref in prompt.refs[prompt.sealed_pages : full]:
+            self._seal(ref, self._page_tokens)
+        prompt.sealed_pages = max(prompt.sealed_pages, full)
+        if last and rest:
+            self._seal(prompt.refs[full], rest)
+            prompt.sealed_pages = full + 1
+
+    def _seal(self, ref: PageRef, valid_tokens: int) -> None:
+        if self._sealer is not None:
+            self._sealer.seal_page(ref, valid_tokens)
+        elif valid_tokens < self._page_tokens:
+            self._pool.zero_slots(ref.page, valid_tokens)
+
+    def stage(self, command: commands.PostBatch, key: bytes) -> WriteBatch:
+        """A batch with the trailers that are to stand in the target."""
+        if self._sealer is None:
+            trailers = bytes(TRAILER_BYTES * len(command.targets))
+        else:
+            trailers = self._sealer.stage_trailers(
+                command.lease,
+                key,
+                sources=command.sources,
+                targets=command.targets,
+                first_ordinal=command.first_ordinal,
+            )
+        return WriteBatch(
+            lease=command.lease,
+            batch=command.batch,
+            sources=tuple(ref.page for ref in command.sources),
+            targets=command.targets,
+            trailers=trailers,
+        )
+
+    def freed(self, pages: Sequence[int]) -> None:
+        """Pages became free."""
+        if self._level.scrubs_pages:
+            scrub(self._pool, pages)

@@ -1,0 +1,322 @@
+"""The router's half that touches the world: jobs in, control messages out, tokens back.
+
+`RouterCore` decides where an attempt goes, when it is retried and how it ends; this class keeps what the
+core does not need to know (token ids, sampling, the client's buffer) and carries its commands out. It
+runs on one event loop; the control plane's thread hands messages over to that loop.
+"""
+
+import asyncio
+import itertools
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import structlog
+
+from kvfence.protocol import RouterCore, hash_tokens
+from kvfence.protocol.commands import (
+    DeliverToken,
+    FinishRequest,
+    SendAbort,
+    SendPrefill,
+    SendReserve,
+)
+from kvfence.protocol.errors import PeerError, invariant
+from kvfence.protocol.events import (
+    AttemptEnded,
+    ClientGone,
+    DrainRequested,
+    Hello,
+    PeerLost,
+    Reserved,
+    ReserveRefused,
+    Submitted,
+    TokenMade,
+)
+from kvfence.protocol.words import End, EndReason, Peer, Role
+from kvfence.serving.control import ControlPlane, Inbound, LostPeer, Received
+from kvfence.serving.driver import CoreDriver
+from kvfence.serving.jobs import Delta, EndDelta, Job, TokenDelta
+from kvfence.serving.stats import NodeStats
+from kvfence.serving.wire import (
+    AbortMessage,
+    EndedMessage,
+    HelloMessage,
+    MadeToken,
+    PrefillMessage,
+    ReservedMessage,
+    ReserveMessage,
+    ReserveRefusedMessage,
+    TokensMessage,
+    pack_refs,
+    pack_tokens,
+    unpack_refs,
+)
+
+CLIENT_BUFFER_DELTAS_MAX = 16_384  # a client slower than this many tokens is given up
+
+log = structlog.get_logger()
+
+
+class RouterStream:
+    """One job on its way: what was delivered so far, and what the client has not taken yet."""
+
+    def __init__(self, node: "RouterNode", request: int, job: Job) -> None:
+        self.request, self.job = request, job
+        self.made: list[int] = []
+        self.cached_tokens = 0
+        self.ended = False
+        self._node = node
+        self._deltas: asyncio.Queue[Delta] = asyncio.Queue()
+
+    def cancel(self) -> None:
+        """Abort; the stream still ends by an EndDelta."""
+        if not self.ended:
+            self._node.feed(ClientGone(self.request))
+
+    def __aiter__(self) -> AsyncIterator[Delta]:
+        """Yield deltas up to and including the EndDelta."""
+        return self._iterate()
+
+    async def _iterate(self) -> AsyncIterator[Delta]:
+        while True:
+            delta = await self._deltas.get()
+            yield delta
+            if isinstance(delta, EndDelta):
+                return
+
+    def put_token(self, made: MadeToken) -> bool:
+        """Buffer a token. False when the client has fallen too far behind."""
+        self.made.append(made.token)
+        self._deltas.put_nowait(TokenDelta(made.token, made.position, made.logprobs))
+        return self._deltas.qsize() < CLIENT_BUFFER_DELTAS_MAX
+
+    def put_end(self, end: End) -> None:
+        """The last delta."""
+        invariant(not self.ended, "a request is finished once")
+        self.ended = True
+        self._deltas.put_nowait(EndDelta(end, len(self.job.tokens), len(self.made), self.cached_tokens))
+
+
+class RouterNode:
+    """Implements `Frontend` over a RouterCore and a ControlPlane. All methods on the event loop."""
+
+    def __init__(self, core: RouterCore, *, loop: asyncio.AbstractEventLoop, started_at: float) -> None:
+        self._core = core
+        self._loop = loop
+        self.started_at = started_at
+        self._driver = CoreDriver(core, self._carry_out)
+        self._plane: ControlPlane | None = None
+        self._streams: dict[int, RouterStream] = {}
+        self._requests = itertools.count(1)
+        self._current: Any = None  # the message whose event is being stepped
+        self._timer: asyncio.TimerHandle | None = None
+        self.hellos: dict[str, tuple[Peer, HelloMessage]] = {}
+        self.stats = NodeStats()
+        self.unreadable: Counter[str] = Counter()
+
+    def attach(self, plane: ControlPlane) -> None:
+        """Use this control plane; its `deliver` is `from_plane`."""
+        self._plane = plane
+
+    # ------------------------------------------------------------ Frontend
+    @property
+    def limit_tokens(self) -> int | None:
+        """Largest prompt + max_tokens that every possible path serves."""
+        return self._core.limit_tokens
+
+    def submit(self, jobs: Sequence[Job]) -> list[RouterStream]:
+        """Admit all jobs or none: when one is refused at once, the others are taken back."""
+        streams = []
+        for job in jobs:
+            stream = RouterStream(self, next(self._requests), job)
+            self._streams[stream.request] = stream
+            streams.append(stream)
+            self.feed(Submitted(stream.request, len(job.tokens), job.max_tokens))
+        if any(stream.ended for stream in streams):
+            for stream in streams:
+                stream.cancel()
+        return streams
+
+    def drain(self) -> None:
+        """Refuse what is new, finish what is old."""
+        self.feed(DrainRequested())
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request is not over yet."""
+        return bool(self._streams)
+
+    # ------------------------------------------------------------ events
+    def feed(self, event: Any) -> None:
+        """Step the core and set the alarm for its next timer."""
+        self._driver.feed(event)
+        self._set_alarm()
+
+    def from_plane(self, inbound: Inbound) -> None:
+        """Called on the control plane's thread."""
+        self._loop.call_soon_threadsafe(self._on_inbound, inbound)
+
+    def _set_alarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        seconds = self._driver.next_due_seconds()
+        if seconds is not None:
+            self._timer = self._loop.call_later(seconds, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._timer = None
+        self._driver.fire_due()
+        self._set_alarm()
+
+    def _on_inbound(self, inbound: Inbound) -> None:
+        if isinstance(inbound, LostPeer):
+            self.hellos.pop(inbound.peer.node, None)
+            log.warning("peer lost", node=inbound.peer.node)
+            self.feed(PeerLost(inbound.peer))
+            return
+        try:
+            self._on_message(inbound)
+        except PeerError as error:
+            self.unreadable[inbound.sender.node] += 1
+            log.warning("message dropped", node=inbound.sender.node, why=str(error))
+
+    def _on_message(self, received: Received) -> None:
+        sender, body = received.sender, received.body
+        if isinstance(body, TokensMessage):
+            for made in body.tokens:
+                self._step_with(made, TokenMade(sender, made.attempt, made.position))
+        elif isinstance(body, EndedMessage):
+            self._step_with(body, AttemptEnded(sender, body.attempt, body.end))
+        elif isinstance(body, ReservedMessage):
+            event = Reserved(sender, body.attempt, body.lease, unpack_refs(body.pages))
+            self._step_with(body, event)
+        elif isinstance(body, ReserveRefusedMessage):
+            self.feed(ReserveRefused(sender, body.attempt, body.refusal))
+        elif isinstance(body, HelloMessage):
+            self.hellos[sender.node] = (sender, body)
+            self.feed(Hello(sender, body.role, body.pool_tokens, body.free_pages, body.draining))
+        else:
+            raise PeerError(f"a {type(body).__name__} is not for a router: dropped")
+
+    def _step_with(self, message: Any, event: Any) -> None:
+        self._current = message
+        try:
+            self.feed(event)
+        finally:
+            self._current = None
+
+    # ------------------------------------------------------------ commands
+    def _carry_out(self, command: Any) -> None:
+        if isinstance(command, DeliverToken):
+            self._deliver(command)
+        elif isinstance(command, SendReserve):
+            self._send_reserve(command)
+        elif isinstance(command, SendPrefill):
+            self._send_prefill(command)
+        elif isinstance(command, SendAbort):
+            self._send(command.peer, AbortMessage(command.attempt))
+        else:
+            invariant(isinstance(command, FinishRequest), f"a router gives no {type(command).__name__}")
+            self._finish(command)
+
+    def _deliver(self, command: DeliverToken) -> None:
+        made = self._current
+        invariant(isinstance(made, MadeToken), "a token is delivered while its event is stepped")
+        stream = self._streams[command.request]
+        invariant(
+            made.position == len(stream.job.tokens) + len(stream.made), "tokens are delivered in their order"
+        )
+        if not stream.put_token(made):
+            log.warning("client too slow: request given up", request=command.request)
+            stream.cancel()
+
+    def _finish(self, command: FinishRequest) -> None:
+        stream = self._streams.pop(command.request)
+        if isinstance(self._current, EndedMessage):
+            stream.cached_tokens = self._current.cached_tokens
+        stream.put_end(command.end)
+        self._count_end(command.end)
+
+    def _count_end(self, end: End) -> None:
+        if end.reason is EndReason.REFUSED and end.refusal is not None:
+            self.stats.add("refusals_total", reason=end.refusal.code.value)
+
+    def _send_reserve(self, command: SendReserve) -> None:
+        stream = self._streams[command.attempt.request]
+        job = stream.job
+        tokens = (*job.tokens, *stream.made)
+        invariant(len(tokens) == command.tokens, "the core and the node count the same tokens")
+        counts_prompt = job.sampling.repetition_penalty != 1.0
+        self._send(
+            command.decode,
+            ReserveMessage(
+                attempt=command.attempt,
+                writer=command.writer,
+                tokens=command.tokens,
+                max_tokens=command.max_tokens,
+                token_hash=hash_tokens(tokens),
+                sampling=job.sampling,
+                penalised=pack_tokens(job.tokens) if counts_prompt else b"",
+                made=pack_tokens(stream.made),
+            ),
+        )
+
+    def _send_prefill(self, command: SendPrefill) -> None:
+        stream = self._streams[command.attempt.request]
+        reserved = self._current
+        invariant(
+            isinstance(reserved, ReservedMessage) and reserved.lease == command.lease,
+            "a lease is handed on while its Reserved is stepped",
+        )
+        self._send(
+            command.prefill,
+            PrefillMessage(
+                attempt=command.attempt,
+                decode=command.decode,
+                lease=command.lease,
+                pages=pack_refs(command.pages),
+                key=reserved.key,
+                tokens=pack_tokens((*stream.job.tokens, *stream.made)),
+                domain=stream.job.domain,
+                sampling=stream.job.sampling,
+                made_tokens=len(stream.made),
+            ),
+        )
+
+    def _send(self, peer: Peer, body: Any) -> None:
+        invariant(self._plane is not None, "the control plane is attached before the first event")
+        self._plane.send(peer, body)  # type: ignore[union-attr]
+
+    # ------------------------------------------------------------ what is shown
+    def figures(self) -> dict[str, tuple[str, dict[str, float]]]:
+        """For `/metrics`: the nodes' own figures, and the router's."""
+        own = self.stats.snapshot()
+        own["queue_length|queue=admission"] = self._core.queue_length
+        for reason, count in (self._plane.dropped if self._plane else {}).items():
+            own[f"dropped_messages_total|reason={reason}"] = count
+        shown = {"router": (Role.ROUTER.value, own)}
+        for node, (_, hello) in self.hellos.items():
+            shown[node] = (hello.role.value, dict(hello.stats))
+        return shown
+
+    def server_info(self) -> dict[str, Any]:
+        """For `/server_info`: each node's facts as its last hello told them."""
+        nodes = [
+            {
+                "name": node,
+                "role": hello.role.value,
+                "incarnation": peer.incarnation,
+                "pool_tokens": hello.pool_tokens,
+                "draining": hello.draining,
+                **hello.facts,
+            }
+            for node, (peer, hello) in sorted(self.hellos.items())
+        ]
+        return {
+            "largest_request_tokens": self.limit_tokens,
+            "uptime_seconds": round(time.time() - self.started_at, 3),
+            "nodes": nodes,
+        }
