@@ -7,7 +7,8 @@ Rules it keeps:
 - No secret is kept here: files that hold secrets are named by path, and read where they are used.
 
 It reads no environment variable and no machine property: threads and pools are chosen in `placement.py`,
-and whether the context fits is known only when the model and the pools are.
+and whether the context fits is known only when the model and the pools are. It imports the standard
+library alone, since the command line needs it before it knows whether anything heavy is wanted.
 """
 
 import tomllib
@@ -16,7 +17,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from kvfence.kv.fence_level import FenceLevel
 from kvfence.protocol.errors import OperatorError
 from kvfence.serving import config_rules as rules
 
@@ -32,7 +32,6 @@ class ServeConfig:
     """Everything that `kvfence serve` can be told. Pools in usable tokens; None means chosen at start."""
 
     model: str | None = None
-    revision: str | None = None
     dtype: str = "bfloat16"
     device: str = "cpu"
     prefill: int = 1
@@ -50,7 +49,7 @@ class ServeConfig:
     port: int = 8000
     api_keys: Path | None = None
     admin_key_file: Path | None = None
-    fence: FenceLevel = FenceLevel.SEALED
+    fence: str = "sealed"
     transport: str = "shm"
     transfer_batch_bytes: int = 8 << 20
     posting_timeout_s: float = 1.0
@@ -78,7 +77,12 @@ class ServeConfig:
     @property
     def is_unsafe(self) -> bool:
         """Whether this deployment may leak by its operator's wish."""
-        return self.fence.needs_unsafe_switch or bool(self.unsafe_faults)
+        return self.is_fence_off or bool(self.unsafe_faults)
+
+    @property
+    def is_fence_off(self) -> bool:
+        """Whether no check runs on pages: for measuring."""
+        return self.fence == rules.FENCE_OFF
 
     @property
     def is_loopback(self) -> bool:
@@ -95,7 +99,6 @@ _POOL = rules.optional(rules.integer(1, rules.TOKENS_MAX))
 _PATIENCE = rules.seconds(0.01, 86_400)
 RULES: dict[str, rules.Rule] = {
     "model": rules.optional(rules.text),
-    "revision": rules.optional(rules.text),
     "dtype": rules.dtype,
     "device": rules.choice("cpu", "cuda"),
     "prefill": rules.integer(1, rules.NODES_MAX),
@@ -113,7 +116,7 @@ RULES: dict[str, rules.Rule] = {
     "port": rules.integer(0, 65_535),
     "api_keys": rules.optional(rules.file_path),
     "admin_key_file": rules.optional(rules.file_path),
-    "fence": rules.fence_level,
+    "fence": rules.choice(*rules.FENCE_LEVELS),
     "transport": rules.choice("shm", "tcp"),
     "transfer_batch_bytes": rules.integer(4096, 1 << 30),
     "posting_timeout_s": _PATIENCE,
@@ -193,7 +196,7 @@ def _check_unsafe(settings: ServeConfig, known_faults: Collection[str] | None) -
                 f"{rules.did_you_mean(fault, tuple(known_faults))}"
             )
     if settings.is_unsafe and not settings.i_understand_this_leaks_data:
-        cause = "fence = off" if settings.fence.needs_unsafe_switch else "an unsafe fault"
+        cause = "fence = off" if settings.is_fence_off else "an unsafe fault"
         raise OperatorError(
             f"{cause} lets one tenant read another's data, so it is not enough to ask for it once; "
             "leave it out, or add --i-understand-this-leaks-data on a machine without anybody's data"

@@ -8,22 +8,22 @@ what must hold between several is `config.py`'s.
 import math
 from collections.abc import Callable
 from difflib import get_close_matches
-from enum import Enum
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
-from kvfence.kv.fence_level import FenceLevel
 from kvfence.protocol.errors import OperatorError
 
 FIT = "fit"
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 DTYPE_NAMES = tuple(DTYPES.values())
+# The words of `kvfence.kv.FenceLevel`, which cannot be imported without numpy; a test compares them.
+FENCE_OFF = "off"
+FENCE_LEVELS = (FENCE_OFF, "contract", "sealed", "paranoid")
 NODES_MAX = 64
 PAGE_TOKENS_MAX = 256
 TOKENS_MAX = 1 << 40
 
 Rule = Callable[[str, Any], Any]
-EnumT = TypeVar("EnumT", bound=Enum)
 
 
 def reject(name: str, value: object, wanted: str) -> NoReturn:
@@ -111,13 +111,6 @@ def choice(*known: str) -> Rule:
         return str(value)
 
     return rule
-
-
-def fence_level(name: str, value: Any) -> FenceLevel:
-    """Accept a fence level by its name."""
-    if isinstance(value, FenceLevel):
-        return value
-    return FenceLevel(choice(*(level.value for level in FenceLevel))(name, value))
 
 
 def dtype(name: str, value: Any) -> str:

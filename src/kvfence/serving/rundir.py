@@ -137,7 +137,11 @@ class RunDir:
         """Remove everything and let go of the lock. All processes have ended before."""
         with _locked(self.path.parent):
             shutil.rmtree(self.path)
-            os.close(self._lock_fd)
+            self.leave()
+
+    def leave(self) -> None:
+        """Let go of the lock alone: the next deployment sweeps the directory."""
+        os.close(self._lock_fd)
 
 
 @contextlib.contextmanager

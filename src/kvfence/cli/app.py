@@ -1,0 +1,46 @@
+"""The commands of `kvfence`, and how they end.
+
+Exit codes: 0 good, 2 usage or configuration, 3 our own fault, 130 interrupted. A command's module is
+light; what is heavy is imported when the command runs.
+"""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from kvfence import __version__
+from kvfence.cli.endings import ending_well
+from kvfence.cli.serve import serve_command
+
+app = typer.Typer(
+    name="kvfence",
+    help="LLM serving in which a KV page cannot be read by a request it was not written for.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it so)
+    if wanted:
+        Console().print(f"kvfence {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool | None,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = None,
+) -> None:
+    """Hold what stands before the command."""
+
+
+app.command("serve", help=serve_command.__doc__)(ending_well(serve_command))
+
+
+def main() -> None:
+    """Run the command line; does not return."""
+    app()
