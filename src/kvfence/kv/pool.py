@@ -32,8 +32,8 @@ class Pool:
     """A mapped pool. Views that its methods return live as long as the mapping, not as long as a lease.
 
     `pages` is read back from the buffer. `buffer` is every byte; `trailers` every seal (SEAL_DTYPE,
-    padding page included), `headers` the first 32 bytes of every seal as four words, `tokens` its
-    capacity; all without a copy.
+    padding page included), `seals` the same as eight words each and `headers` the first four of them; all
+    without a copy. `tokens` is the capacity.
     """
 
     def __init__(self, fd: int, layout: PageLayout) -> None:
@@ -52,7 +52,8 @@ class Pool:
         self.trailers: npt.NDArray[Any] = np.ndarray(
             (rows,), SEAL_DTYPE, self.buffer, layout.payload_bytes, (stride,)
         )
-        self.headers: Words = np.ndarray((rows, 4), np.uint64, self.buffer, layout.payload_bytes, (stride, 8))
+        self.seals: Words = np.ndarray((rows, 8), np.uint64, self.buffer, layout.payload_bytes, (stride, 8))
+        self.headers: Words = self.seals[:, :4]
 
     @classmethod
     def create(cls, layout: PageLayout, pages: int, *, available_bytes: int | None = None) -> Self:
@@ -140,7 +141,7 @@ class Pool:
         if self.closed:
             return
         self.closed = True
-        del self.buffer, self.rows, self.trailers, self.headers
+        del self.buffer, self.rows, self.trailers, self.seals, self.headers
         os.close(self.fd)
 
 
