@@ -1,7 +1,6 @@
 """The fixtures that the parts of the conformance suite share."""
 
 import gc
-import os
 import threading
 from collections.abc import Iterator
 from importlib import import_module
@@ -41,4 +40,4 @@ class Conformance:
 
 def _threads_and_files() -> tuple[Any, ...]:
     threads = sorted(thread.name for thread in threading.enumerate())
-    return threads, len(os.listdir("/proc/self/fd"))
+    return threads, len(list(Path("/proc/self/fd").iterdir()))

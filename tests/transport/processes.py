@@ -5,6 +5,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,10 +51,8 @@ class Child:
         self.kill()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
+        with suppress(BrokenPipeError):  # a line to a child that was killed before it read it
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass  # a line to a child that was killed before it read it
         self._process.stdout.close()
 
     def say(self, line: str) -> None:

@@ -81,6 +81,7 @@ class Rig:
     target_pages: int = TARGET_PAGES
     layout: PageLayout = LAYOUT
     wakes: int = 0
+    receiver_wakes: int = 0
     writers: list[Any] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
 
@@ -93,10 +94,9 @@ class Rig:
         self.receiver = self.factory().listen(
             pool=self.pool, me=self.me, secret=SECRET, run_dir=self.run_dir, wake=self._receiver_woke
         )
-        self.receiver_wakes = 0
 
     def _receiver_woke(self) -> None:
-        self.receiver_wakes = getattr(self, "receiver_wakes", 0) + 1
+        self.receiver_wakes += 1
 
     def _writer_woke(self) -> None:
         self.wakes += 1
