@@ -1,0 +1,551 @@
+"""A router, prefill nodes and decode nodes joined by queues that a test can hold, drop and reorder.
+
+Control messages are first in, first out on each link. Everything else that takes time (chunks, writes,
+verifications, cuts, decode steps, timers) is a pending job of a node. Nothing happens until the test says
+so: `run()` does all that is pending and not held, `do()` one thing. After each event the laws are checked.
+
+Pages have content: who wrote them, under which lease and epoch. `verify` and every decode step look at
+it, so that a foreign read is seen even where no law names it.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from kvfence.protocol import (
+    Decisions,
+    DecodeConfig,
+    DecodeCore,
+    NoPrefix,
+    PageLedger,
+    PageState,
+    PrefillConfig,
+    PrefillCore,
+    RouterConfig,
+    RouterCore,
+    Transition,
+    commands,
+    events,
+    hash_tokens,
+)
+from kvfence.protocol.laws import check_laws
+from kvfence.protocol.words import (
+    AttemptId,
+    End,
+    EndReason,
+    IntegrityReason,
+    LeaseId,
+    PageRef,
+    Peer,
+    Role,
+)
+
+PAGE_TOKENS = 4
+Content = tuple[LeaseId, int, int]  # lease, epoch, ordinal
+
+
+@dataclass
+class Write:
+    """One posted batch. `is_loose`: its connection is gone, its bytes may still land."""
+
+    writer: Peer
+    command: commands.PostBatch
+    is_loose: bool = False
+
+
+@dataclass
+class Row:
+    """A decode row as an executor sees it."""
+
+    start: commands.StartRow
+    position: int
+    last: int
+    pages: list[PageRef]
+    wants_page: bool = False
+
+
+@dataclass
+class Seat:
+    """One node: the incarnation that runs now, its pending jobs, its memory."""
+
+    peer: Peer
+    role: Role
+    core: RouterCore | PrefillCore | DecodeCore
+    jobs: deque = field(default_factory=deque)
+    timers: list = field(default_factory=list)
+    content: dict[int, Content] = field(default_factory=dict)
+    rows: dict[LeaseId, Row] = field(default_factory=dict)
+    prompts: dict[LeaseId, commands.StartPrefill] = field(default_factory=dict)
+    step: int = 0
+
+
+class Joined:
+    """The joined deployment. Node names: r, p0 p1 …, d0 d1 …"""
+
+    def __init__(
+        self,
+        *,
+        prefill_pages=16,
+        decode_pages=16,
+        spare=2,
+        prefills=1,
+        decodes=1,
+        context=None,
+        decisions=None,
+        prefix=None,
+        chunk_tokens=8,
+        batch_pages=2,
+        queue_max=8,
+        hello=True,
+    ):
+        self.decisions = decisions or Decisions()
+        self.sizes = (prefill_pages, decode_pages, spare)
+        self.context = context or 10_000
+        self.make_prefix = prefix or (lambda _ledger: NoPrefix())
+        self.chunk_tokens, self.batch_pages, self.queue_max = chunk_tokens, batch_pages, queue_max
+        self.seats: dict[str, Seat] = {}
+        self.links: dict[tuple[str, str], deque] = {}
+        self.writes: list[Write] = []
+        self.held: set[object] = set()
+        self.log: list[str] = []
+        self.trail: list[tuple[str, Transition]] = []
+        self.prompts: dict[int, tuple[int, ...]] = {}
+        self.answers: dict[int, list[int]] = {}
+        self.finished: dict[int, End] = {}
+        self.incarnations = 0
+        self.submitted = 0
+        names = ["r", *(f"p{i}" for i in range(prefills)), *(f"d{i}" for i in range(decodes))]
+        for name in names:
+            self.boot(name)
+        if hello:
+            self.greet_all()
+
+    # ------------------------------------------------------------ nodes
+    def boot(self, name):
+        """Start a fresh incarnation of a node; messages to the old one are lost."""
+        self.incarnations += 1
+        role = {"r": Role.ROUTER, "p": Role.PREFILL, "d": Role.DECODE}[name[0]]
+        peer = Peer(name, self.incarnations)
+        prefill_pages, decode_pages, spare = self.sizes
+        if role is Role.ROUTER:
+            config = RouterConfig(
+                context_tokens=self.context, page_tokens=PAGE_TOKENS, queue_max=self.queue_max
+            )
+            core = RouterCore(peer, config, self.decisions)
+        elif role is Role.PREFILL:
+            ledger = PageLedger(prefill_pages)
+            config = PrefillConfig(page_tokens=PAGE_TOKENS, page_bytes=10, batch_bytes=10 * self.batch_pages)
+            core = PrefillCore(peer, config, self.decisions, ledger, self.make_prefix(ledger))
+        else:
+            config = DecodeConfig(page_tokens=PAGE_TOKENS, close_retries_max=3)
+            core = DecodeCore(peer, config, self.decisions, PageLedger(decode_pages, spare_pages=spare))
+        self.seats[name] = Seat(peer, role, core)
+        for link in self.links:
+            if name in link:
+                self.links[link].clear()
+        return peer
+
+    def greet_all(self):
+        """Everybody says hello to everybody, at once."""
+        for name in self.seats:
+            self.greet(name)
+
+    def greet(self, name):
+        """Say hello to all others, past the queues."""
+        seat = self.seats[name]
+        for other in self.seats:
+            if other != name:
+                self.feed(other, self.hello_of(seat))
+
+    def hello_of(self, seat):
+        """Return what the node would announce now."""
+        ledger = getattr(seat.core, "ledger", None)
+        if ledger is None:
+            return events.Hello(seat.peer, seat.role)
+        tokens = ledger.pages * PAGE_TOKENS
+        return events.Hello(seat.peer, seat.role, tokens, ledger.free_pages, seat.core.is_draining)
+
+    def crash(self, name, *, tell=True):
+        """Kill a node and start it again as a new incarnation. Its posted writes may still land."""
+        old = self.seats[name].peer
+        for write in self.writes:
+            if write.writer == old:
+                write.is_loose = True
+        self.writes = [w for w in self.writes if w.command.decode != old]
+        self.boot(name)
+        if tell:
+            for other in list(self.seats):
+                if other != name:
+                    self.feed(other, events.PeerLost(old))
+            for other in self.seats:
+                if other != name:
+                    self.feed(name, self.hello_of(self.seats[other]))
+            self.greet(name)
+        return old
+
+    def peer(self, name):
+        return self.seats[name].peer
+
+    def core(self, name):
+        return self.seats[name].core
+
+    @property
+    def router(self):
+        return self.seats["r"].core
+
+    @property
+    def prefill(self):
+        return self.seats["p0"].core
+
+    @property
+    def decode(self):
+        return self.seats["d0"].core
+
+    # ------------------------------------------------------------ clients
+    def submit(self, prompt=8, max_tokens=4, *, tokens=None):
+        """Submit a prompt of that many tokens; return the request's number."""
+        self.submitted += 1
+        number = self.submitted
+        self.prompts[number] = tokens or tuple(number * 1000 + i for i in range(prompt))
+        self.answers[number] = []
+        self.feed("r", events.Submitted(number, len(self.prompts[number]), max_tokens))
+        return number
+
+    def leave(self, request):
+        self.feed("r", events.ClientGone(request))
+
+    def tokens_of(self, attempt: AttemptId):
+        """The prompt of an attempt: the client's, and what was delivered."""
+        return self.prompts[attempt.request] + tuple(self.answers[attempt.request])
+
+    # ------------------------------------------------------------ stepping
+    def feed(self, name, event):
+        """Give a node one event, carry its commands out, check the laws."""
+        seat = self.seats[name]
+        self.log.append(f"{name} << {event}")
+        out = seat.core.step(event)
+        self.trail.extend((name, t) for t in seat.core.trail)
+        for command in out:
+            self.log.append(f"{name} >> {command}")
+            getattr(self, f"_{type(command).__name__}")(seat, command)
+        check_laws(seat.core)
+        return out
+
+    def send(self, seat, to, event):
+        """Put a message on a link; one for another incarnation than the one that runs is lost."""
+        other = self.seats.get(to.node)
+        if other is None or other.peer != to:
+            return
+        self.links.setdefault((seat.peer.node, to.node), deque()).append(event)
+
+    def pending(self):
+        """Everything that could happen next, timers left out: messages, jobs, writes, steps."""
+        actions = [("link", link) for link, queue in sorted(self.links.items()) if queue]
+        actions += [("job", name) for name, seat in self.seats.items() if seat.jobs]
+        actions += [("write", i) for i, write in enumerate(self.writes) if not write.is_loose]
+        actions += [("step", name) for name, seat in self.seats.items() if self._can_step(seat)]
+        return [a for a in actions if not self._is_held(a)]
+
+    def _is_held(self, action):
+        kind, key = action
+        if kind == "job":
+            head = type(self.seats[key].jobs[0]).__name__
+            return head in self.held or (key, head) in self.held
+        return kind in self.held or key in self.held or action in self.held
+
+    def hold(self, *what):
+        """Hold links ("r", "d0"), jobs by command name, "write", ("step", "d0")…"""
+        self.held.update(what)
+
+    def release(self, *what):
+        self.held.difference_update(what)
+
+    def do(self, action):
+        """Do one pending thing."""
+        kind, key = action
+        if kind == "link":
+            self.feed(key[1], self.links[key].popleft())
+        elif kind == "job":
+            self._work(self.seats[key])
+        elif kind == "write":
+            self.land(self.writes[key])
+        elif kind == "step":
+            self.launch(key)
+            self.retire(key)
+
+    def run(self, limit=5_000):
+        """Do what is pending until nothing is."""
+        for _ in range(limit):
+            actions = self.pending()
+            if not actions:
+                return self
+            self.do(actions[0])
+        raise AssertionError("the joined rig does not come to rest:\n" + "\n".join(self.log[-60:]))
+
+    # ------------------------------------------------------------ writes
+    def land(self, write):
+        """The bytes land in decode's memory; a connected writer hears of it."""
+        self._put(write)
+        self.writes.remove(write)
+        if not write.is_loose:
+            c = write.command
+            self.feed(write.writer.node, events.WriteCompleted(c.lease, c.batch))
+
+    def fail(self, write):
+        """The transport gives the batch up: its bytes may still land."""
+        write.is_loose = True
+        c = write.command
+        self.feed(write.writer.node, events.WriteFailed(c.lease, c.batch))
+
+    def _put(self, write):
+        c = write.command
+        seat = self.seats[c.decode.node]
+        if seat.peer == c.decode:
+            for ordinal, ref in enumerate(c.targets, c.first_ordinal):
+                seat.content[ref.page] = (c.lease, ref.epoch, ordinal)
+
+    # ------------------------------------------------------------ timers
+    def expire(self, name, kind, **match):
+        """Fire the newest timer of that kind on a node."""
+        timers = [t for t in self.seats[name].timers if t.timer.kind is kind]
+        assert timers, f"{name} has no timer {kind}"
+        self.fire_timer(name, timers[-1])
+
+    def fire_timer(self, name, timer):
+        self.seats[name].timers.remove(timer)
+        self.feed(name, events.Expired(timer.timer, timer.generation))
+
+    # ------------------------------------------------------------ decode steps
+    def _can_step(self, seat):
+        return any(not row.wants_page for row in seat.rows.values())
+
+    def launch(self, name):
+        """Launch a forward pass over all rows that can go on; every page that it reads is the row's own."""
+        seat = self.seats[name]
+        rows = [row for row in seat.rows.values() if not row.wants_page]
+        seat.step += 1
+        for row in rows:
+            for ref in row.pages:
+                assert seat.content[ref.page][0] == row.start.lease, f"{ref} is read by another lease"
+        self.feed(name, events.StepLaunched(seat.step, tuple(row.start.lease for row in rows)))
+        for row in rows:
+            if row.start.lease in seat.rows:
+                self._advance(seat, row)
+
+    def retire(self, name, step=None):
+        self.feed(name, events.StepRetired(step or self.seats[name].step))
+
+    def _advance(self, seat, row):
+        row.position += 1
+        self._token(seat, row.start.attempt, row.position)
+        if row.position >= row.last:
+            del seat.rows[row.start.lease]
+            self.feed(seat.peer.node, events.RowFinished(row.start.lease, End(EndReason.LENGTH)))
+            return
+        self._want_page(seat, row)
+
+    def _want_page(self, seat, row):
+        if row.position + 1 > len(row.pages) * PAGE_TOKENS:
+            row.wants_page = True
+            self.feed(seat.peer.node, events.PageWanted(row.start.lease))
+
+    def _token(self, seat, attempt, position):
+        router = self.seats["r"].peer
+        if router.incarnation == attempt.incarnation:
+            self.send(seat, router, events.TokenMade(seat.peer, attempt, position))
+
+    # ------------------------------------------------------------ jobs
+    def _work(self, seat):
+        command = seat.jobs.popleft()
+        name = seat.peer.node
+        if isinstance(command, commands.VerifySeals):
+            self.feed(name, self._verify(seat, command))
+        elif isinstance(command, commands.AskCut):
+            self.cut(name, command.peer)
+        elif isinstance(command, commands.DestroyConnection):
+            for write in self.writes:
+                if write.writer == seat.peer and write.command.decode == command.peer:
+                    write.is_loose = True
+            self.feed(name, events.ConnectionDestroyed(command.peer))
+        elif isinstance(command, commands.StartPrefill):
+            self._compute(seat, command)
+
+    def cut(self, name, peer):
+        """Prove that the incarnation writes no more: what was loose is dropped."""
+        target = self.seats[name].peer
+        self.writes = [w for w in self.writes if (w.writer, w.command.decode) != (peer, target)]
+        running = self.seats[peer.node].peer == peer
+        self.feed(name, events.Cut(peer))
+        if running and self.seats[peer.node].role is Role.PREFILL:
+            self.feed(peer.node, events.ConnectionDestroyed(target))
+
+    def _verify(self, seat, command):
+        foreign = []
+        for ordinal, ref in enumerate(command.pages):
+            content = seat.content[ref.page]
+            if content == (command.lease, ref.epoch, -1):
+                return events.SealsRejected(command.lease, IntegrityReason.SEAL_UNWRITTEN)
+            if content != (command.lease, ref.epoch, ordinal):
+                foreign.append(ref.page)
+        if foreign:
+            return events.SealsRejected(command.lease, IntegrityReason.SEAL_FOREIGN, tuple(foreign))
+        return events.SealsVerified(command.lease)
+
+    def _compute(self, seat, command):
+        """One chunk; the rest stays pending."""
+        if command.lease not in seat.prompts:
+            return
+        name = seat.peer.node
+        done = seat.core.leases[command.lease].computed_tokens
+        total = len(command.tokens)
+        done = min(total, done + self.chunk_tokens)
+        seat.step += 1
+        step = seat.step
+        self.feed(name, events.StepLaunched(step, (command.lease,)))
+        first = total if done == total else None
+        self.feed(name, events.ChunkComputed(command.lease, done, first))
+        self.feed(name, events.StepRetired(step))
+        if done < total and command.lease in seat.prompts:
+            seat.jobs.append(command)
+
+    # ------------------------------------------------------------ commands: every role
+    def _SetTimer(self, seat, c):
+        seat.timers = [t for t in seat.timers if t.timer != c.timer]
+        seat.timers.append(c)
+
+    def _PagesFreed(self, seat, c):
+        for page in c.pages:
+            assert seat.core.ledger.state[page] == PageState.FREE
+
+    # ------------------------------------------------------------ commands: router
+    def _SendReserve(self, seat, c):
+        token_hash = hash_tokens(self.tokens_of(c.attempt))
+        self.send(
+            seat,
+            c.decode,
+            events.Reserve(seat.peer, c.attempt, c.writer, c.tokens, c.max_tokens, token_hash),
+        )
+
+    def _SendPrefill(self, seat, c):
+        tokens = self.tokens_of(c.attempt)
+        self.send(
+            seat,
+            c.prefill,
+            events.Prefill(seat.peer, c.attempt, c.decode, c.lease, c.pages, tokens, "tenant"),
+        )
+
+    def _SendAbort(self, seat, c):
+        self.send(seat, c.peer, events.Abort(seat.peer, c.attempt))
+
+    def _DeliverToken(self, _seat, c):
+        self.answers[c.request].append(c.position)
+
+    def _FinishRequest(self, _seat, c):
+        assert c.request not in self.finished, f"request {c.request} is finished twice (law 7)"
+        self.finished[c.request] = c.end
+
+    # ------------------------------------------------------------ commands: decode
+    def _StampPages(self, seat, c):
+        for ref in c.pages:
+            seat.content[ref.page] = (c.lease, ref.epoch, -1)
+
+    def _SendReserved(self, seat, c):
+        self.send(seat, c.router, events.Reserved(seat.peer, c.attempt, c.lease, c.pages))
+
+    def _SendReserveRefused(self, seat, c):
+        self.send(seat, c.router, events.ReserveRefused(seat.peer, c.attempt, c.refusal))
+
+    def _VerifySeals(self, seat, c):
+        seat.jobs.append(c)
+
+    def _AskCut(self, seat, c):
+        seat.jobs.append(c)
+
+    def _StartRow(self, seat, c):
+        request = c.attempt.request
+        pages = [*c.pages, c.tail]
+        is_partial = c.manifest.tokens % PAGE_TOKENS != 0
+        if is_partial:
+            pages.pop(-2)
+        prompt = len(self.prompts[request])
+        row = Row(c, c.manifest.first_position, prompt + self.max_tokens_of(request) - 1, pages)
+        seat.rows[c.lease] = row
+        self._token(seat, c.attempt, row.position)
+        if is_partial:
+            self.later(seat, events.TailCopied(c.lease))
+        if row.position >= row.last:
+            del seat.rows[c.lease]
+            self.later(seat, events.RowFinished(c.lease, End(EndReason.LENGTH)))
+        else:
+            row.wants_page = False
+
+    def later(self, seat, event):
+        """An executor's answer, on its own link to its node."""
+        self.links.setdefault((seat.peer.node, seat.peer.node), deque()).append(event)
+
+    def max_tokens_of(self, request):
+        known = self.router.requests.get(request)
+        return 0 if known is None else known.max_tokens
+
+    def _GrantPage(self, seat, c):
+        row = seat.rows[c.lease]
+        row.pages.append(c.page)
+        row.wants_page = False
+
+    def _StopRow(self, seat, c):
+        seat.rows.pop(c.lease, None)
+
+    def _SendClose(self, seat, c):
+        self.send(seat, c.writer, events.Close(seat.peer, c.lease))
+
+    def _SendLowestLive(self, seat, c):
+        self.send(seat, c.writer, events.LowestLive(seat.peer, c.sequence))
+
+    def _SendEnded(self, seat, c):
+        self.send(seat, c.router, events.AttemptEnded(seat.peer, c.attempt, c.end))
+
+    # ------------------------------------------------------------ commands: prefill
+    def _StartPrefill(self, seat, c):
+        seat.prompts[c.lease] = c
+        seat.jobs.append(c)
+
+    def _StopPrefill(self, seat, c):
+        seat.prompts.pop(c.lease, None)
+
+    def _PostBatch(self, seat, c):
+        assert len(c.sources) == len(c.targets)
+        self.writes.append(Write(seat.peer, c))
+
+    def _StopPosting(self, seat, c):
+        """What was posted may complete."""
+
+    def _SendClosed(self, seat, c):
+        self.send(seat, c.decode, events.Closed(seat.peer, c.lease, c.outcome))
+
+    def _DestroyConnection(self, seat, c):
+        seat.jobs.append(c)
+
+    # ------------------------------------------------------------ verdicts
+    def lease(self, name="d0", index=-1):
+        return list(self.seats[name].core.leases.values())[index]
+
+    def state(self, name, index=-1):
+        """State of the newest record of a node."""
+        core = self.seats[name].core
+        records = core.requests if isinstance(core, RouterCore) else core.leases
+        return list(records.values())[index].state
+
+    def is_home(self, name):
+        """All pages are FREE or CACHED and no record is left."""
+        core = self.seats[name].core
+        if isinstance(core, RouterCore):
+            return not core.requests and not core.queue
+        ledger = core.ledger
+        home = ledger.count(PageState.FREE) + ledger.count(PageState.CACHED)
+        return home == ledger.total and not core.leases
+
+    def assert_home(self):
+        for name in self.seats:
+            assert self.is_home(name), f"{name} is not home:\n" + "\n".join(self.log[-60:])
+        for number in self.prompts:
+            assert number in self.finished, f"request {number} never ended"
+        return self
