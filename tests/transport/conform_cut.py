@@ -1,10 +1,8 @@
 """Conformance, third part: what a cut proves, and late writes that must find their pages in quarantine."""
 
-import pytest
 from tests.transport.conform_base import Conformance
+from tests.transport.decode_model import LeaseUnderTest
 from tests.transport.rig import (
-    LEASE,
-    TARGET_PAGES,
     WRITER,
     Pause,
     Rig,
@@ -13,34 +11,9 @@ from tests.transport.rig import (
     eventually,
 )
 
-from kvfence.protocol.errors import InvariantError
-from kvfence.protocol.ledger import PageLedger, PageState
+from kvfence.protocol.ledger import PageState
 from kvfence.protocol.words import Peer
 from kvfence.transport import BatchLost, CutResult
-
-
-class Quarantine:
-    """What decode does with a lease that ended before its writer closed: only a proven cut frees."""
-
-    def __init__(self, rig: Rig) -> None:
-        self.rig = rig
-        self.ledger = PageLedger(TARGET_PAGES)
-        refs = self.ledger.lease(2, LEASE.sequence)
-        assert refs is not None
-        self.refs = refs
-        self.pages = [ref.page for ref in refs]
-
-    def abort(self) -> None:
-        self.ledger.close(self.refs)
-
-    def free_if_proven(self, peer: Peer = WRITER) -> CutResult:
-        result: CutResult = self.rig.receiver.cut(peer)
-        if result is CutResult.PROVEN:
-            self.ledger.free(self.refs)
-        return result
-
-    def states(self) -> set[PageState]:
-        return {PageState(self.ledger.state[page]) for page in self.pages}
 
 
 class CutConformance(Conformance):
@@ -82,14 +55,14 @@ class CutConformance(Conformance):
         assert 6 not in rig.changed_pages()
 
     def test_a_late_write_after_an_abort_finds_its_pages_in_quarantine(self, rig: Rig):
-        model = Quarantine(rig)
+        model = LeaseUnderTest(rig)
         pause = Pause()
         writer = rig.connect(pause=pause)
         writer.post(batch_of(model.pages))
         pause.wait()
         model.abort()
         # The writer is in mid-page and asleep. Until the cut is proven the pages are nobody's to lease.
-        early = model.free_if_proven()
+        early = model.ask_cut()
         half = rig.snapshot()
         if early is not CutResult.PROVEN:
             assert model.states() == {PageState.CLOSING}
@@ -99,13 +72,14 @@ class CutConformance(Conformance):
             assert rig.snapshot() == half  # freed, and rightly: nothing came any more
             return
         assert model.states() == {PageState.CLOSING}  # whatever came, came into quarantine
-        eventually(lambda: model.free_if_proven() is CutResult.PROVEN, "the cut is proven")
+        eventually(lambda: model.ask_cut() is CutResult.PROVEN, "the cut is proven")
         assert model.states() == {PageState.FREE}
 
-    def test_the_quarantine_model_would_notice_an_early_lease(self, rig: Rig):
-        model = Quarantine(rig)
-        with pytest.raises(InvariantError):
-            model.ledger.free(model.refs)  # not closing: freeing is refused
+    def test_an_abort_alone_or_anothers_cut_frees_nothing(self, rig: Rig):
+        model = LeaseUnderTest(rig)
+        assert model.states() == {PageState.RESERVED}
         model.abort()
-        assert model.free_if_proven(Peer("nobody", 1)) is CutResult.PROVEN
+        assert model.ask_cut(Peer("nobody", 1)) is CutResult.PROVEN
+        assert model.states() == {PageState.CLOSING}
+        assert model.ask_cut() is CutResult.PROVEN  # it never came, and cannot come any more
         assert model.states() == {PageState.FREE}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.transport.conform_base import Conformance
-from tests.transport.conform_cut import Quarantine
+from tests.transport.decode_model import LeaseUnderTest
 from tests.transport.processes import Child
 from tests.transport.rig import (
     DECODE,
@@ -29,14 +29,14 @@ class ProcessConformance(Conformance):
     """Writers and receivers that die, and those that only seem to."""
 
     def test_a_writer_killed_in_mid_page_leaves_a_torn_page_and_its_cut_is_proven(self, rig: Rig):
-        model = Quarantine(rig)
+        model = LeaseUnderTest(rig)
         with Child.writer(self.factory, rig.receiver.address) as child:
             child.say(f"post 0 {model.pages[0]} {model.pages[1]}")
             child.expect("half 0")
             eventually(lambda: rig.pool.payload(model.pages[0])[0] == 1, "half a page arrives")
             model.abort()
             child.kill()
-            eventually(lambda: model.free_if_proven() is CutResult.PROVEN, "the cut is proven")
+            eventually(lambda: model.ask_cut() is CutResult.PROVEN, "the cut is proven")
         assert model.states() == {PageState.FREE}
         torn = rig.pool.page(model.pages[0])
         assert torn[0] == 1
@@ -44,14 +44,14 @@ class ProcessConformance(Conformance):
         assert rig.untouched(model.pages[1])
 
     def test_a_stopped_writers_bytes_never_land_in_a_page_that_was_freed(self, rig: Rig):
-        model = Quarantine(rig)
+        model = LeaseUnderTest(rig)
         with Child.writer(self.factory, rig.receiver.address) as child:
             child.say(f"post 0 {model.pages[0]} {model.pages[1]}")
             child.expect("half 0")
             eventually(lambda: rig.pool.payload(model.pages[0])[0] == 1, "half a page arrives")
             child.stop()
             model.abort()
-            while_stopped = model.free_if_proven()
+            while_stopped = model.ask_cut()
             freed_as = rig.snapshot()
             child.say("go")
             child.go_on()
@@ -62,7 +62,7 @@ class ProcessConformance(Conformance):
             # It was not dead: its bytes came after SIGCONT, into pages that are still in quarantine.
             assert rig.page_is(model.pages[0], 1)
             assert model.states() == {PageState.CLOSING}
-            eventually(lambda: model.free_if_proven() is CutResult.PROVEN, "the cut is proven")
+            eventually(lambda: model.ask_cut() is CutResult.PROVEN, "the cut is proven")
 
     def test_a_stopped_writer_that_is_killed_is_cut(self, rig: Rig):
         with Child.writer(self.factory, rig.receiver.address) as child:

@@ -46,7 +46,7 @@ def test_one_too_many_is_turned_away(server: socket.socket, monkeypatch: pytest.
         assert one.recv(1) == b"1"
         with call(server) as two:
             assert two.recv(1) == b""
-    eventually(lambda: not listening._connections, "the first is over")
+    eventually(lambda: all(c.join(0) for c in listening._connections), "the first is over")
     with call(server) as three:
         three.sendall(b"3")
         assert three.recv(1) == b"3"
@@ -98,6 +98,23 @@ def test_a_connection_without_a_thread_is_joined_and_stops_twice():
     connection.close()
     connection.stop()
     assert connection.stopping.is_set()
+
+
+def test_a_connection_without_room_for_its_thread_is_turned_away(
+    server: socket.socket, monkeypatch: pytest.MonkeyPatch
+):
+    def no_thread(connection: Connection, run: object, name: str) -> None:
+        raise RuntimeError("can't start new thread")
+
+    listening = Listener(server, echo, lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "start", no_thread)
+        with call(server) as one:
+            assert one.recv(1) == b""
+    with call(server) as two:
+        two.sendall(b"2")
+        assert two.recv(1) == b"2"
+    listening.close()
 
 
 def test_a_failing_accept_does_not_end_the_listener(server: socket.socket, caplog: pytest.LogCaptureFixture):

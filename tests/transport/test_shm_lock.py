@@ -5,9 +5,10 @@ import socket
 import subprocess
 import sys
 
+from tests.transport.rig import eventually
+
 from kvfence.transport import CutResult
 from kvfence.transport.shm_lock import CutLock
-from tests.transport.rig import eventually
 
 
 def test_it_is_pending_while_the_first_copy_is_open_and_proven_after():

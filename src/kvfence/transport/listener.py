@@ -76,8 +76,7 @@ class Listener:
         self._sock = sock
         self._serve = serve
         self._wake = wake
-        self._lock = threading.Lock()
-        self._connections: set[Connection] = set()
+        self._connections: list[Connection] = []  # the accepting thread's; after it has ended, close's
         self._closing = os.eventfd(0, os.EFD_CLOEXEC)
         sock.listen(BACKLOG)
         sock.setblocking(False)  # noqa: FBT003 - the socket module's own signature
@@ -92,11 +91,9 @@ class Listener:
         self._thread.join()
         self._sock.close()
         os.close(self._closing)
-        with self._lock:
-            connections = tuple(self._connections)
-        for connection in connections:
+        for connection in self._connections:
             connection.stop()
-        if not all(connection.join(CLOSE_SECONDS) for connection in connections):
+        if not all(connection.join(CLOSE_SECONDS) for connection in self._connections):
             raise InternalError(
                 f"a receiving thread did not end within {CLOSE_SECONDS:g} s of its socket's shutdown: "
                 "keep the pool mapped and end the process"
@@ -123,15 +120,19 @@ class Listener:
     def _begin(self, sock: socket.socket) -> None:
         sock.setblocking(True)  # noqa: FBT003 - the socket module's own signature
         connection = Connection(sock)
-        with self._lock:
-            full = len(self._connections) >= WRITERS_MAX
-            if not full:
-                self._connections.add(connection)
-        if full:
+        # A thread is forgotten only once it has ended, so that `close` joins every other one.
+        self._connections = [other for other in self._connections if not other.join(0)]
+        if len(self._connections) >= WRITERS_MAX:
             log.warning("a connection was turned away: %d are being served", WRITERS_MAX)
             connection.close()
             return
-        connection.start(self._run, "kvfence-pages")
+        try:
+            connection.start(self._run, "kvfence-pages")
+        except RuntimeError as error:
+            log.warning("a connection was turned away, no thread could be started: %s", error)
+            connection.close()
+            return
+        self._connections.append(connection)
 
     def _run(self, connection: Connection) -> None:
         try:
@@ -140,7 +141,5 @@ class Listener:
             # As text: the error's frames hold views of pages, which a kept log record would keep mapped.
             log.warning("a page connection ended: %s", str(error))
         finally:
-            with self._lock:
-                self._connections.discard(connection)
             connection.close()
             self._wake()
