@@ -8,6 +8,7 @@ Pages have content: who wrote them, under which lease and epoch. `verify` and ev
 it, so that a foreign read is seen even where no law names it.
 """
 
+import re
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -40,6 +41,12 @@ from kvfence.protocol.words import (
 )
 
 PAGE_TOKENS = 4
+
+
+def _snake(name):
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
 Content = tuple[LeaseId, int, int]  # lease, epoch, ordinal
 
 
@@ -226,7 +233,7 @@ class Joined:
         self.trail.extend((name, t) for t in seat.core.trail)
         for command in out:
             self.log.append(f"{name} >> {command}")
-            getattr(self, f"_{type(command).__name__}")(seat, command)
+            getattr(self, f"carry_{_snake(type(command).__name__)}")(seat, command)
         check_laws(seat.core)
         return out
 
@@ -408,16 +415,16 @@ class Joined:
             seat.jobs.append(command)
 
     # ------------------------------------------------------------ commands: every role
-    def _SetTimer(self, seat, c):
+    def carry_set_timer(self, seat, c):
         seat.timers = [t for t in seat.timers if t.timer != c.timer]
         seat.timers.append(c)
 
-    def _PagesFreed(self, seat, c):
+    def carry_pages_freed(self, seat, c):
         for page in c.pages:
             assert seat.core.ledger.state[page] == PageState.FREE
 
     # ------------------------------------------------------------ commands: router
-    def _SendReserve(self, seat, c):
+    def carry_send_reserve(self, seat, c):
         token_hash = hash_tokens(self.tokens_of(c.attempt))
         self.send(
             seat,
@@ -425,7 +432,7 @@ class Joined:
             events.Reserve(seat.peer, c.attempt, c.writer, c.tokens, c.max_tokens, token_hash),
         )
 
-    def _SendPrefill(self, seat, c):
+    def carry_send_prefill(self, seat, c):
         tokens = self.tokens_of(c.attempt)
         self.send(
             seat,
@@ -433,34 +440,34 @@ class Joined:
             events.Prefill(seat.peer, c.attempt, c.decode, c.lease, c.pages, tokens, "tenant"),
         )
 
-    def _SendAbort(self, seat, c):
+    def carry_send_abort(self, seat, c):
         self.send(seat, c.peer, events.Abort(seat.peer, c.attempt))
 
-    def _DeliverToken(self, _seat, c):
+    def carry_deliver_token(self, _seat, c):
         self.answers[c.request].append(c.position)
 
-    def _FinishRequest(self, _seat, c):
+    def carry_finish_request(self, _seat, c):
         assert c.request not in self.finished, f"request {c.request} is finished twice (law 7)"
         self.finished[c.request] = c.end
 
     # ------------------------------------------------------------ commands: decode
-    def _StampPages(self, seat, c):
+    def carry_stamp_pages(self, seat, c):
         for ref in c.pages:
             seat.content[ref.page] = (c.lease, ref.epoch, -1)
 
-    def _SendReserved(self, seat, c):
+    def carry_send_reserved(self, seat, c):
         self.send(seat, c.router, events.Reserved(seat.peer, c.attempt, c.lease, c.pages))
 
-    def _SendReserveRefused(self, seat, c):
+    def carry_send_reserve_refused(self, seat, c):
         self.send(seat, c.router, events.ReserveRefused(seat.peer, c.attempt, c.refusal))
 
-    def _VerifySeals(self, seat, c):
+    def carry_verify_seals(self, seat, c):
         seat.jobs.append(c)
 
-    def _AskCut(self, seat, c):
+    def carry_ask_cut(self, seat, c):
         seat.jobs.append(c)
 
-    def _StartRow(self, seat, c):
+    def carry_start_row(self, seat, c):
         request = c.attempt.request
         pages = [*c.pages, c.tail]
         is_partial = c.manifest.tokens % PAGE_TOKENS != 0
@@ -486,42 +493,42 @@ class Joined:
         known = self.router.requests.get(request)
         return 0 if known is None else known.max_tokens
 
-    def _GrantPage(self, seat, c):
+    def carry_grant_page(self, seat, c):
         row = seat.rows[c.lease]
         row.pages.append(c.page)
         row.wants_page = False
 
-    def _StopRow(self, seat, c):
+    def carry_stop_row(self, seat, c):
         seat.rows.pop(c.lease, None)
 
-    def _SendClose(self, seat, c):
+    def carry_send_close(self, seat, c):
         self.send(seat, c.writer, events.Close(seat.peer, c.lease))
 
-    def _SendLowestLive(self, seat, c):
+    def carry_send_lowest_live(self, seat, c):
         self.send(seat, c.writer, events.LowestLive(seat.peer, c.sequence))
 
-    def _SendEnded(self, seat, c):
+    def carry_send_ended(self, seat, c):
         self.send(seat, c.router, events.AttemptEnded(seat.peer, c.attempt, c.end))
 
     # ------------------------------------------------------------ commands: prefill
-    def _StartPrefill(self, seat, c):
+    def carry_start_prefill(self, seat, c):
         seat.prompts[c.lease] = c
         seat.jobs.append(c)
 
-    def _StopPrefill(self, seat, c):
+    def carry_stop_prefill(self, seat, c):
         seat.prompts.pop(c.lease, None)
 
-    def _PostBatch(self, seat, c):
+    def carry_post_batch(self, seat, c):
         assert len(c.sources) == len(c.targets)
         self.writes.append(Write(seat.peer, c))
 
-    def _StopPosting(self, seat, c):
+    def carry_stop_posting(self, seat, c):
         """What was posted may complete."""
 
-    def _SendClosed(self, seat, c):
+    def carry_send_closed(self, seat, c):
         self.send(seat, c.decode, events.Closed(seat.peer, c.lease, c.outcome))
 
-    def _DestroyConnection(self, seat, c):
+    def carry_destroy_connection(self, seat, c):
         seat.jobs.append(c)
 
     # ------------------------------------------------------------ verdicts

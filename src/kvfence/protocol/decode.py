@@ -20,6 +20,7 @@ from kvfence.protocol.decode_actions import ROW_STATES, DecodeActions, Reach, Re
 from kvfence.protocol.decode_lease import DecodeLease
 from kvfence.protocol.decode_table import DecodeFact, DecodeState
 from kvfence.protocol.ledger import PageLedger, PageState
+from kvfence.protocol.machine import count_states
 from kvfence.protocol.peers import Greeting
 from kvfence.protocol.words import (
     Done,
@@ -77,6 +78,16 @@ class DecodeCore(DecodeActions):
     def uncut(self) -> list[Peer]:
         """Writer incarnations whose cut could not be proven."""
         return sorted(peer for peer, reach in self.writers.items() if reach is Reach.UNCUT)
+
+    @property
+    def closing_leases(self) -> list[LeaseId]:
+        """Leases in quarantine: ended, but a writer or a step may be left."""
+        return [k for k, record in self.leases.items() if record.state is DecodeState.CLOSING]
+
+    @property
+    def lease_counts(self) -> dict[str, int]:
+        """How many leases are in each state, by the state's name."""
+        return count_states(DecodeState, self.leases.values())
 
     @property
     def pool_tokens(self) -> int:

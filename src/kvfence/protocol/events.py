@@ -263,15 +263,27 @@ class WriteCompleted:
 
 @dataclass(frozen=True, slots=True)
 class WriteFailed:
-    """The transport gave a batch up. No proof of quiet: its bytes may still land or be read."""
+    """The transport gave a batch up.
+
+    `quiet` is the transport's proof that nothing of it reads our pages or will land any more (a batch that
+    was refused or stopped before it left). Without it, its bytes may still land or be read.
+    """
 
     lease: LeaseId
     batch: int
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionDestroyed:
     """The connection to that peer is gone locally: no outgoing write reads our pages any more."""
+
+    peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnected:
+    """A new connection to that peer stands, which proves that nothing posted on an earlier one will land."""
 
     peer: Peer
 
@@ -323,6 +335,7 @@ Event = (
     | WriteCompleted
     | WriteFailed
     | ConnectionDestroyed
+    | Reconnected
     | Close
     | LowestLive
 )

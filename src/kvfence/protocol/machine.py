@@ -6,6 +6,7 @@ not for this role, or comes from an incarnation that does not speak (law 10), is
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kvfence.protocol.commands import Command
@@ -60,6 +61,14 @@ class Machine:
 
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
+
+
+def count_states(states: type[Enum], records: Iterable[Any]) -> dict[str, int]:
+    """Count records by the value of their state; every state of the type has an entry."""
+    counts = {state.value: 0 for state in states}
+    for record in records:
+        counts[record.state.value] += 1
+    return counts
 
 
 class StepBook:

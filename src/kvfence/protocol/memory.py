@@ -35,6 +35,10 @@ class ClosedMemory:
         if len(self.outcomes) > self.closed_max:
             self.rise(min(self.outcomes) + 1)
 
+    def silent(self) -> list[int]:
+        """Return the sequences of which nothing may be said."""
+        return [s for s, outcome in self.outcomes.items() if outcome is None]
+
     def rise(self, floor: int) -> None:
         """Raise the floor and forget what lies below it; it never sinks."""
         if floor > self.floor:

@@ -6,8 +6,9 @@ can land no more is said to be closed, what nobody reads comes home.
 
 On saying Closed: it promises that nothing will land later. A write that completed cannot, one that was
 never posted cannot. A write that the transport gave up, or that was in flight when its connection was
-destroyed, may: bytes can sit in a socket, a queue pair or a stopped process. So such a lease is never
-said to be closed, however often decode asks; decode frees its pages by the cut of this incarnation.
+destroyed, may: bytes can sit in a socket, a queue pair or a stopped process. So such a lease is not said
+to be closed, however often decode asks; decode frees its pages by the cut of this incarnation. Only the
+transport can break the silence, by proving that nothing of the old connection will land (`Reconnected`).
 Destroying the connection proves something else: that nothing reads *our* pages any more, so that they
 and the pins can be given back.
 
@@ -20,6 +21,7 @@ from kvfence.protocol import events
 from kvfence.protocol.commands import PagesFreed
 from kvfence.protocol.config import pages_for
 from kvfence.protocol.ledger import PageState
+from kvfence.protocol.machine import count_states
 from kvfence.protocol.memory import ClosedMemory
 from kvfence.protocol.peers import Greeting
 from kvfence.protocol.prefill_actions import Admitted, PrefillActions, Refusing
@@ -56,6 +58,7 @@ class PrefillCore(PrefillActions):
         events.WriteCompleted: "_on_written",
         events.WriteFailed: "_on_write_failed",
         events.ConnectionDestroyed: "_on_destroyed",
+        events.Reconnected: "_on_reconnected",
         events.StepLaunched: "_on_launched",
         events.StepRetired: "_on_retired",
     }
@@ -64,6 +67,16 @@ class PrefillCore(PrefillActions):
     def pool_tokens(self) -> int:
         """The longest prompt that can be computed here."""
         return self.ledger.pages * self.config.page_tokens
+
+    @property
+    def closing_leases(self) -> list[LeaseId]:
+        """Leases whose pages wait for a write or a step."""
+        return [k for k, record in self.leases.items() if record.state is PrefillState.CLOSING]
+
+    @property
+    def lease_counts(self) -> dict[str, int]:
+        """How many leases are in each state, by the state's name."""
+        return count_states(PrefillState, self.leases.values())
 
     # ------------------------------------------------------------ peers
     def _on_hello(self, event: events.Hello) -> None:
@@ -242,9 +255,14 @@ class PrefillCore(PrefillActions):
 
     def _on_write_failed(self, event: events.WriteFailed) -> None:
         record = self.leases.get(event.lease)
-        is_ours = record is not None and event.batch in record.in_flight
-        fact = PrefillFact.WRITE_FAILED if is_ours else PrefillFact.WRITE_STRAY
-        self._fire_lease(event.lease, fact, event)
+        if record is None or event.batch not in record.in_flight:
+            self._fire_lease(event.lease, PrefillFact.WRITE_STRAY, event)
+        elif event.quiet:
+            record.in_flight.discard(event.batch)
+            record.stopped.discard(event.batch)
+            self._fire(record, PrefillFact.WRITE_DROPPED, event)
+        else:
+            self._fire(record, PrefillFact.WRITE_FAILED, event)
 
     def _on_destroyed(self, event: events.ConnectionDestroyed) -> None:
         """Nothing of ours is read any more; what had not completed is unproven for ever."""
@@ -256,6 +274,17 @@ class PrefillCore(PrefillActions):
                 record.stopped.clear()
                 record.lost.clear()
                 self._fire(record, PrefillFact.DESTROYED, event)
+
+    def _on_reconnected(self, event: events.Reconnected) -> None:
+        """What was unproven is proven now: silent leases can be said to be closed after all."""
+        for record in list(self.leases.values()):
+            if record.decode == event.peer:
+                record.unproven.clear()
+                self._fire(record, PrefillFact.RECONNECTED, event)
+        memory = self.memory.get(event.peer)
+        for sequence in [] if memory is None else memory.silent():
+            lease = LeaseId(event.peer.incarnation, sequence)
+            self._fire_absent(lease, PrefillFact.RECONNECTED, lease)
 
     def _on_expired(self, event: events.Expired) -> None:
         key = event.timer.key

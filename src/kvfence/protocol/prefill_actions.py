@@ -152,6 +152,12 @@ class PrefillActions(Machine):
         if len(self.over) > self.config.tombstones_max:
             del self.over[next(iter(self.over))]
 
+    def _absent_break_silence(self, lease: LeaseId) -> None:
+        decode = next(peer for peer in self.memory if peer.incarnation == lease.incarnation)
+        outcome = Failed(Failure.TRANSFER)
+        self.memory[decode].record(lease.sequence, outcome)
+        self._say(commands.SendClosed(decode, lease, outcome))
+
     def _absent_ignore(self, _event: object) -> None:
         self._count("stray")
 
@@ -297,7 +303,7 @@ class PrefillActions(Machine):
     def _do_give_back(self, record: PrefillLease, _event: object) -> None:
         """Law 4 was asked before the row was taken; here pages and pins come home.
 
-        A lease with an unproven write stays silent for ever: its bytes may land after any promise.
+        A lease with an unproven write stays silent: its bytes may land after any promise.
         """
         if not record.was_said:
             self._count("silent")

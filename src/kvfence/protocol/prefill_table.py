@@ -37,10 +37,12 @@ class PrefillFact(Enum):
     EXECUTOR_FAILED = "executor failed"
     WRITTEN = "batch written"
     WRITE_FAILED = "batch given up"
+    WRITE_DROPPED = "batch given up, proven quiet"
     WRITE_STRAY = "batch unknown"
     BATCH_DEADLINE = "posting bound passed"
     CONNECTION_FAILED = "another write on the connection was given up"
     DESTROYED = "connection destroyed"
+    RECONNECTED = "connection renewed"
     CLOSE = "close"
     ABORT = "abort"
     FORGOTTEN = "below the lowest live lease"
@@ -62,6 +64,7 @@ _ABSENT = {
     _F.PREFILL_LATE: Row(_S.ABSENT, "answer_again"),
     _F.CLOSE: Row(_S.ABSENT, "answer_close"),
     _F.ABORT: Row(_S.ABSENT, "bury"),
+    _F.RECONNECTED: Row(_S.ABSENT, "break_silence"),
     # The executor may have spoken before it heard that the lease was given up.
     _F.CHUNK: Row(_S.ABSENT, "ignore"),
     _F.EXECUTOR_FAILED: Row(_S.ABSENT, "ignore"),
@@ -76,8 +79,10 @@ def _live_facts(here: PrefillState) -> dict[PrefillFact, Row[PrefillState]]:
         _F.WRITTEN: Row(here, "post_more"),
         _F.BATCH_DEADLINE: Row(here, "stop_posting"),
         _F.WRITE_FAILED: Row(_S.CLOSING, "give_up_connection"),
+        _F.WRITE_DROPPED: Row(_S.CLOSING, "give_up_transfer"),
         _F.CONNECTION_FAILED: Row(_S.CLOSING, "give_up_transfer"),
         _F.DESTROYED: Row(_S.CLOSING, "give_up_transfer"),
+        _F.RECONNECTED: Row(here, "nothing"),
         _F.CLOSE: Row(_S.CLOSING, "give_up_aborted"),
         _F.ABORT: Row(_S.CLOSING, "give_up_aborted"),
         _F.FORGOTTEN: Row(_S.CLOSING, "give_up_aborted"),
@@ -106,7 +111,9 @@ _CLOSING = {
     _F.CLOSE: Row(_S.CLOSING, "answer_if_said"),
     _F.WRITTEN: Row(_S.CLOSING, "nothing"),
     _F.WRITE_FAILED: Row(_S.CLOSING, "destroy"),
+    _F.WRITE_DROPPED: Row(_S.CLOSING, "nothing"),
     _F.DESTROYED: Row(_S.CLOSING, "nothing"),
+    _F.RECONNECTED: Row(_S.CLOSING, "nothing"),
     _F.BATCH_DEADLINE: Row(_S.CLOSING, "stop_posting"),
     _F.LAUNCHED: Row(_S.CLOSING, "nothing"),
     _F.RETIRED: Row(_S.CLOSING, "nothing"),

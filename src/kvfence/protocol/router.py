@@ -16,6 +16,7 @@ from kvfence.protocol import events
 from kvfence.protocol.config import RouterConfig
 from kvfence.protocol.decisions import Decisions
 from kvfence.protocol.errors import invariant
+from kvfence.protocol.machine import count_states
 from kvfence.protocol.peers import Greeting
 from kvfence.protocol.router_actions import Pair, Refusing, RouterActions
 from kvfence.protocol.router_request import NodeLoad, RouterRequest
@@ -60,6 +61,11 @@ class RouterCore(RouterActions):
         if {node.role for node in self.nodes.values()} != {Role.PREFILL, Role.DECODE}:
             return None
         return min(self.config.context_tokens, *pools)
+
+    @property
+    def request_counts(self) -> dict[str, int]:
+        """How many requests are in each state, by the state's name."""
+        return count_states(RouterState, self.requests.values())
 
     def refusal_for(self, prompt_tokens: int, max_tokens: int | None, *, choices: int = 1) -> Refusal | None:
         """Say why `choices` such requests would be refused now, or None: admitted together or not at all."""
