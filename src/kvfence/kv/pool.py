@@ -26,6 +26,7 @@ Words = npt.NDArray[np.uint64]
 
 SIZE_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 PADDING_PAGES = 1
+SPARE_SHARE = 16  # of the available memory, 1/SPARE_SHARE stays for the rest of the machine
 
 
 class Pool:
@@ -66,7 +67,8 @@ class Pool:
             raise OperatorError(f"a pool of {pages} pages holds nothing: raise --pool-tokens")
         size_bytes = (pages + PADDING_PAGES) * layout.page_bytes
         room = available_memory_bytes() if available_bytes is None else available_bytes
-        if room is not None and size_bytes > room:
+        # Past this the kernel does not refuse an allocation: it kills a process, and not always this one.
+        if room is not None and size_bytes > room - room // SPARE_SHARE:
             raise _too_large(layout, pages, size_bytes, f"only {room:,} bytes are available")
         fd = os.memfd_create("kvfence-pool", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
