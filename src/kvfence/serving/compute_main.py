@@ -17,10 +17,7 @@ from kvfence.engine.loading import resolve_model
 from kvfence.engine.model import PagedModel, set_threads
 from kvfence.engine.pool_views import pool_views
 from kvfence.engine.prefill_executor import PrefillExecutor
-from kvfence.kv.fence_level import FenceLevel
-from kvfence.kv.layout import PageLayout
-from kvfence.kv.pool import Pool
-from kvfence.kv.prefix import KvIdentity, PrefixIndex
+from kvfence.kv import FenceLevel, KvIdentity, PageLayout, Pool, PrefixIndex
 from kvfence.protocol import (
     DecodeConfig,
     DecodeCore,
@@ -39,10 +36,11 @@ from kvfence.serving.decode_pages import DecodePages
 from kvfence.serving.node_decisions import node_decisions
 from kvfence.serving.node_loop import NodeLoop
 from kvfence.serving.page_links import PageLinks
+from kvfence.serving.placement import default_pool_tokens
 from kvfence.serving.prefill_node import PrefillNode, PrefillParts
 from kvfence.serving.prefill_pages import PrefillPages
 from kvfence.serving.progress import Kill, Progress, Ready, StatusWriter
-from kvfence.transport import make_transport
+from kvfence.transport import TcpTransport, Transport, make_transport
 
 NODE_SECRET_BYTES = 32
 
@@ -125,6 +123,12 @@ def _control_bind(config: ComputeConfig) -> str:
     return f"tcp://{config.data_host}:*"
 
 
+def _transport(config: ComputeConfig) -> Transport:
+    if config.transport == TcpTransport.name:
+        return TcpTransport(host=config.data_host)
+    return make_transport(config.transport)
+
+
 def _spare_pages(config: ComputeConfig) -> int:
     """Decode keeps one page a row of its largest batch for copies and tails."""
     return config.batch_size if isinstance(config, settings.DecodeConfig) else 0
@@ -137,7 +141,12 @@ def _usable_tokens(config: ComputeConfig, pool: Pool) -> int:
 
 def _allocate(config: ComputeConfig, layout: PageLayout) -> tuple[Pool, PageLedger]:
     spare = _spare_pages(config)
-    pool = Pool.create(layout, layout.pages_for(config.pool_tokens) + spare)
+    tokens = config.pool_tokens
+    if tokens is None:
+        tokens = default_pool_tokens(
+            config.context_tokens, config.page_tokens, layout.page_bytes, config.pool_bytes_max
+        )
+    pool = Pool.create(layout, layout.pages_for(tokens) + spare)
     return pool, PageLedger(pool.pages - spare, spare_pages=spare)
 
 
@@ -187,7 +196,7 @@ def _build_decode(
         ground.model, pool_views(pool), page_tokens=config.page_tokens, max_batch=config.batch_size
     )
     waker = _Waker()
-    receiver = make_transport(config.transport).listen(
+    receiver = _transport(config).listen(
         pool=pool, me=ground.me, secret=ground.secret, run_dir=config.run_dir, wake=waker.wake
     )
     cutter = Cutter(
@@ -239,7 +248,7 @@ def _build_prefill(
     )
     waker = _Waker()
     links = PageLinks(
-        transport=make_transport(config.transport),
+        transport=_transport(config),
         me=ground.me,
         secret=ground.secret,
         pool=pool,

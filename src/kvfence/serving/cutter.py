@@ -26,7 +26,7 @@ class Cutter:
     def __init__(
         self,
         receiver: PageReceiver,
-        kill: Callable[[Peer], None],
+        kill: Callable[[Peer], object],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._receiver, self._kill, self._clock = receiver, kill, clock

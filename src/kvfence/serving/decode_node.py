@@ -12,13 +12,13 @@ from typing import Any
 import structlog
 
 from kvfence.engine.decode_executor import DecodeExecutor, Row, Stepped, count_token
-from kvfence.kv.fence_level import FenceLevel
-from kvfence.protocol import DecodeCore, PageLedger, PageState, commands, events
+from kvfence.kv import FenceLevel
+from kvfence.protocol import DecodeCore, DecodeState, PageLedger, PageState, commands, events
 from kvfence.protocol.errors import PeerError, invariant
 from kvfence.protocol.words import AttemptId, End, EndReason, LeaseId, Peer, Role
 from kvfence.serving.cutter import Cutter
 from kvfence.serving.decode_pages import DecodePages
-from kvfence.serving.node_loop import NodeLoop, QuarantineClock
+from kvfence.serving.node_loop import NodeLoop
 from kvfence.serving.wire import (
     AbortMessage,
     Body,
@@ -75,7 +75,6 @@ class DecodeNode(NodeLoop):
         self._attempts: dict[LeaseId, AttemptId] = {}
         self._outgoing: dict[Peer, list[MadeToken]] = {}
         self._steps = 0
-        self._quarantine = QuarantineClock()
         self._handlers: dict[type, Callable[[Any], None]] = {
             commands.StampPages: self._stamp,
             commands.SendReserved: self._send_reserved,
@@ -307,10 +306,7 @@ class DecodeNode(NodeLoop):
         self.stats.set("pool_tokens", self._parts.pool_tokens)
         self.stats.set("queue_length", self._executor.schedule.waiting_rows, queue="decode_rows")
         self.stats.set("queue_length", self._executor.schedule.paused_rows, queue="page_wanted")
-        closing = set(self._parts.core.closing_leases)
-        self.stats.set("quarantine_oldest_seconds", self._quarantine.update(closing))
-        for state, count in self._parts.core.lease_counts.items():
-            self.stats.set("leases", count, state=state)
+        self.show_leases(self._parts.core.leases, DecodeState)
         return HelloMessage(
             role=Role.DECODE,
             control_address="" if self.plane is None else self.plane.address,

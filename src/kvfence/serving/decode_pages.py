@@ -7,13 +7,21 @@ since masked slots are read and must be finite.
 
 from collections.abc import Sequence
 
-from kvfence.kv.fence_level import FenceLevel
-from kvfence.kv.guard import Rejected, StepGuard
-from kvfence.kv.handover import HandoverResult, verify_handover
-from kvfence.kv.own_pages import copy_tail, open_page, seal_own_page
-from kvfence.kv.pool import Pool
-from kvfence.kv.seal import lease_key, stamp_unwritten
-from kvfence.kv.sweep import ParanoidSweep, scrub
+from kvfence.kv import (
+    FenceLevel,
+    GuardFinding,
+    HandoverResult,
+    PageSweep,
+    Pool,
+    StepGuard,
+    copy_tail,
+    lease_key,
+    open_page,
+    scrub_pages,
+    seal_own_page,
+    stamp_unwritten,
+    verify_handover,
+)
 from kvfence.protocol import PageLedger, commands
 from kvfence.protocol.words import LeaseId, PageRef
 
@@ -27,8 +35,7 @@ class DecodePages:
         self._pool, self._level, self._node_secret = pool, level, node_secret
         self.page_tokens = pool.layout.page_tokens
         self._guard = StepGuard(pool, ledger, incarnation) if level.guards_steps else None
-        self._sweep = ParanoidSweep(pool) if level.sweeps_pages else None
-        self._rows: set[LeaseId] = set()
+        self._sweep = PageSweep(pool, ledger, incarnation) if level.sweeps_pages else None
 
     def key(self, lease: LeaseId) -> bytes:
         """The key under which the writer of this lease tags its seals."""
@@ -63,13 +70,8 @@ class DecodePages:
         else:
             open_page(self._pool, command.lease, command.tail, last + 1)
             pages.append(command.tail)
-        # Of the pages that the writer wrote, all but a copied last one stay in the table.
-        verified = pages[:last] if valid else pages[: last + 1]
-        self._rows.add(command.lease)
         if self._guard is not None:
-            self._guard.add_row(command.lease, pages, own_from=len(verified))
-        if self._sweep is not None:
-            self._sweep.add_row(command.lease, verified)
+            self._guard.add_row(command.lease, pages)
         return pages, bool(valid)
 
     def grow(self, lease: LeaseId, page: PageRef, ordinal: int) -> None:
@@ -80,34 +82,26 @@ class DecodePages:
 
     def seal_own(self, lease: LeaseId, page: PageRef, ordinal: int) -> None:
         """A page of the row's own is full."""
-        if not self._level.digests_own_pages:
-            return
-        seal_own_page(self._pool, lease, self.key(lease), page, ordinal)
-        if self._guard is not None:
-            self._guard.page_sealed(lease, ordinal)
-        if self._sweep is not None:
-            self._sweep.add_page(lease, page)
+        if self._level.digests_own_pages:
+            seal_own_page(self._pool, lease, self.key(lease), page, ordinal)
 
     def leave(self, lease: LeaseId) -> None:
-        """The row is out of every later step. One that never started is no fault."""
-        if self._guard is not None and lease in self._rows:
+        """The row is out of every later step."""
+        if self._guard is not None:
             self._guard.remove_row(lease)
-        if self._sweep is not None:
-            self._sweep.remove_row(lease)
-        self._rows.discard(lease)
 
-    def check_before(self, leases: Sequence[LeaseId]) -> Sequence[Rejected]:
+    def check_before(self, leases: Sequence[LeaseId]) -> Sequence[GuardFinding]:
         """What the guard finds before a forward pass."""
         return () if self._guard is None else self._guard.check_before(leases)
 
-    def check_after(self, leases: Sequence[LeaseId]) -> Sequence[Rejected]:
+    def check_after(self, leases: Sequence[LeaseId]) -> Sequence[GuardFinding]:
         """What guard and sweep find before the pass's tokens are released."""
-        found: list[Rejected] = [] if self._guard is None else self._guard.check_after(leases)
+        found: list[GuardFinding] = [] if self._guard is None else self._guard.check_after(leases)
         if self._sweep is not None:
-            found += self._sweep.sweep()
+            found += self._sweep.check_some()
         return found
 
     def freed(self, pages: Sequence[int]) -> None:
         """Pages became free."""
         if self._level.scrubs_pages:
-            scrub(self._pool, pages)
+            scrub_pages(self._pool, pages)

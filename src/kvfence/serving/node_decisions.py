@@ -4,7 +4,7 @@ This is the one door through which faults come in, and it stays shut unless a fa
 have refused the name already if the operator did not say that it leaks.
 """
 
-from kvfence.kv.fence_level import FenceLevel
+from kvfence.kv import FenceLevel
 from kvfence.protocol import Decisions, Expectation
 from kvfence.protocol.words import IntegrityReason, Manifest
 

@@ -7,14 +7,16 @@ sleeps until a message, a transport's signal or a timer wakes it. Nothing polls 
 import queue
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 import structlog
 
 from kvfence.protocol.errors import PeerError
 from kvfence.protocol.events import DrainRequested, Hello, PeerLost
-from kvfence.protocol.words import Peer
+from kvfence.protocol.words import LeaseId, Peer
 from kvfence.serving.control import ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import Core, CoreDriver
 from kvfence.serving.stats import NodeStats
@@ -49,6 +51,7 @@ class NodeLoop(ABC):
         self._inbox: queue.SimpleQueue[Inbound | str] = queue.SimpleQueue()
         self._stopping = False
         self._hello_at = 0.0
+        self._quarantine = QuarantineClock()
 
     # ------------------------------------------------------------ from any thread
     def deliver(self, inbound: Inbound) -> None:
@@ -128,6 +131,14 @@ class NodeLoop(ABC):
             wait = None
             self._take(item)
 
+    def show_leases(self, leases: Mapping[LeaseId, Any], states: type[Enum]) -> None:
+        """Figures of the core's leases by state, and the age of the oldest that is in quarantine."""
+        found = Counter(record.state for record in leases.values())
+        for state in states:
+            self.stats.set("leases", found[state], state=state.value)
+        closing = {lease for lease, record in leases.items() if record.state.value == "closing"}
+        self.stats.set("quarantine_oldest_seconds", self._quarantine.update(closing))
+
     def _first_wait(self, *, block: bool) -> float | None:
         seconds = self.wait_seconds() if block else 0.0
         return seconds if seconds > 0 else None
@@ -168,9 +179,9 @@ class QuarantineClock:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._since: dict[object, float] = {}
+        self._since: dict[LeaseId, float] = {}
 
-    def update(self, leases: set[object]) -> float:
+    def update(self, leases: set[LeaseId]) -> float:
         """The leases in quarantine now; seconds since the oldest of them entered it."""
         now = self._clock()
         self._since = {lease: self._since.get(lease, now) for lease in leases}

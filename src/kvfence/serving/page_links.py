@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import structlog
 
-from kvfence.kv.pool import Pool
+from kvfence.kv import Pool
 from kvfence.protocol.errors import OperatorError
 from kvfence.protocol.words import LeaseId, Peer
 from kvfence.transport import (

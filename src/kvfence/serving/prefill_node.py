@@ -14,10 +14,10 @@ import structlog
 from kvfence.engine.prefill_executor import ChunkDone, PrefillExecutor, PromptJob
 from kvfence.engine.prefill_schedule import ChunkPlan
 from kvfence.engine.sampling import TokenLogprobs
-from kvfence.protocol import PageLedger, PageState, PrefillCore, commands, events
+from kvfence.protocol import PageLedger, PageState, PrefillCore, PrefillState, commands, events
 from kvfence.protocol.errors import PeerError
-from kvfence.protocol.words import LeaseId, Peer, Role
-from kvfence.serving.node_loop import NodeLoop, QuarantineClock
+from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, Role
+from kvfence.serving.node_loop import NodeLoop
 from kvfence.serving.page_links import PageLinks
 from kvfence.serving.prefill_pages import PrefillPages
 from kvfence.serving.wire import (
@@ -67,7 +67,6 @@ class PrefillNode(NodeLoop):
         self._pages, self._executor, self._links = parts.pages, parts.executor, parts.links
         self._hands: dict[LeaseId, _Hand] = {}
         self._steps = 0
-        self._quarantine = QuarantineClock()
         self._handlers: dict[type, Callable[[Any], None]] = {
             commands.StartPrefill: self._start,
             commands.StopPrefill: self._stop,
@@ -144,7 +143,7 @@ class PrefillNode(NodeLoop):
         key = self._hands[command.lease].message.key
         batch = self._pages.stage(command, key)
         if not self._links.post(command.decode, batch):
-            self.driver.feed(events.WriteFailed(command.lease, command.batch, quiet=True))
+            self.driver.feed(events.WriteFailed(command.lease, command.batch))
 
     def _stop_posting(self, command: commands.StopPosting) -> None:
         self._links.stop_posting(command.lease, command.batch)
@@ -189,10 +188,12 @@ class PrefillNode(NodeLoop):
 
     def _owned(self, plans: Sequence[ChunkPlan]) -> list[ChunkPlan]:
         """The ownership check of every step: a prompt whose pages are not its own any more fails."""
-        for found in self._pages.check([plan.lease for plan in plans]):
-            log.error("prompt taken out by the guard", reason=found.reason.value, pages=len(found.pages))
-            self.stats.add("integrity_failures_total", reason=found.reason.value)
-            self.driver.feed(events.ExecutorFailed(found.lease, found.reason.value))
+        for plan in plans:
+            lost = self._pages.lost_pages(plan.lease)
+            if lost:
+                log.error("prompt taken out by the guard", pages=len(lost))
+                self.stats.add("integrity_failures_total", reason=IntegrityReason.GUARD_OWNER.value)
+                self.driver.feed(events.ExecutorFailed(plan.lease, "pages are not the lease's own"))
         return [plan for plan in plans if plan.lease in self._executor.jobs]
 
     def _chunk_done(self, chunk: ChunkDone) -> None:
@@ -216,10 +217,8 @@ class PrefillNode(NodeLoop):
                 self.stats.add("transfer_seconds_total", completion.posting_seconds)
                 self.driver.feed(events.WriteCompleted(completion.lease, completion.batch))
             else:
-                log.warning("batch lost", why=completion.why.value, quiet=completion.quiet)
-                self.driver.feed(
-                    events.WriteFailed(completion.lease, completion.batch, quiet=completion.quiet)
-                )
+                log.warning("batch lost", why=completion.why.value)
+                self.driver.feed(events.WriteFailed(completion.lease, completion.batch))
         for peer in destroyed:
             self.driver.feed(events.ConnectionDestroyed(peer))
 
@@ -234,11 +233,7 @@ class PrefillNode(NodeLoop):
             self.stats.set("pool_pages", ledger.count(state), state=state.name.lower())
         self.stats.set("pool_tokens", self._parts.pool_tokens)
         self.stats.set("queue_length", len(self._executor.schedule), queue="prompts")
-        self.stats.set(
-            "quarantine_oldest_seconds", self._quarantine.update(set(self._parts.core.closing_leases))
-        )
-        for state, count in self._parts.core.lease_counts.items():
-            self.stats.set("leases", count, state=state)
+        self.show_leases(self._parts.core.leases, PrefillState)
         free = ledger.free_pages + ledger.count(PageState.CACHED)
         return HelloMessage(
             role=Role.PREFILL,

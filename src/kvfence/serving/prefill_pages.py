@@ -8,13 +8,11 @@ taken and trailers are blank, but unused slots are zeroed all the same.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kvfence.kv.fence_level import FenceLevel
-from kvfence.kv.guard import Rejected
-from kvfence.kv.pool import Pool
-from kvfence.kv.prefill_guard import PrefillGuard
-from kvfence.kv.sealer import PageSealer
-from kvfence.kv.sweep import scrub
-from kvfence.protocol import PageLedger, commands
+import numpy as np
+import numpy.typing as npt
+
+from kvfence.kv import FenceLevel, PageSealer, Pool, page_indices, scrub_pages
+from kvfence.protocol import PageLedger, PageState, commands
 from kvfence.protocol.words import LeaseId, PageRef
 from kvfence.transport import TRAILER_BYTES, WriteBatch
 
@@ -24,6 +22,9 @@ class _Prompt:
     """A prompt's pages, of which the first `sealed_pages` are sealed (pinned prefix pages from the start)."""
 
     refs: tuple[PageRef, ...]
+    pages: npt.NDArray[np.intp]
+    epochs: npt.NDArray[np.uint64]
+    owner: int
     sealed_pages: int
 
 
@@ -34,22 +35,38 @@ class PrefillPages:
         self._pool, self._level = pool, level
         self._page_tokens = pool.layout.page_tokens
         self._sealer = PageSealer(pool) if level.seals_pages else None
-        self._guard = PrefillGuard(ledger)
+        self._epochs = np.frombuffer(ledger.epoch, np.uint64)
+        self._owners = np.frombuffer(ledger.owner, np.uint64)
+        self._pins = np.frombuffer(ledger.pins, np.uint32)
+        self._states = np.frombuffer(ledger.state, np.uint8)
         self._prompts: dict[LeaseId, _Prompt] = {}
 
     def begin(self, command: commands.StartPrefill) -> None:
         """Pages of a prompt that is about to be computed."""
-        self._prompts[command.lease] = _Prompt(command.pages, command.cached_tokens // self._page_tokens)
-        self._guard.add_row(command.lease, command.pages, owner=command.owner)
+        self._prompts[command.lease] = _Prompt(
+            refs=command.pages,
+            pages=page_indices(command.pages),
+            epochs=np.fromiter((ref.epoch for ref in command.pages), np.uint64, len(command.pages)),
+            owner=command.owner,
+            sealed_pages=command.cached_tokens // self._page_tokens,
+        )
 
     def leave(self, lease: LeaseId) -> None:
-        """No later step touches the prompt's pages. One that never began is no fault."""
-        if self._prompts.pop(lease, None) is not None:
-            self._guard.remove_row(lease)
+        """No later step touches the prompt's pages."""
+        self._prompts.pop(lease, None)
 
-    def check(self, leases: Sequence[LeaseId]) -> list[Rejected]:
-        """Prompts whose pages are not all held any more: law 1, before and after each chunk."""
-        return self._guard.check([lease for lease in leases if lease in self._prompts])
+    def lost_pages(self, lease: LeaseId) -> tuple[int, ...]:
+        """Pages of the prompt that are not held any more (law 1), to be asked before and after each chunk.
+
+        A page is held under its epoch by its owner, or as a sealed page that is pinned.
+        """
+        prompt = self._prompts.get(lease)
+        if prompt is None:
+            return ()
+        pages = prompt.pages
+        pinned = (self._states[pages] == PageState.SEALED) & (self._pins[pages] > 0)
+        held = (self._epochs[pages] == prompt.epochs) & ((self._owners[pages] == prompt.owner) | pinned)
+        return tuple(pages[~held].tolist())
 
     def seal_until(self, lease: LeaseId, tokens_done: int, *, last: bool) -> None:
         """Seal every page that is full now, and the partly filled one when the prompt ends in it."""
@@ -93,4 +110,4 @@ class PrefillPages:
     def freed(self, pages: Sequence[int]) -> None:
         """Pages became free."""
         if self._level.scrubs_pages:
-            scrub(self._pool, pages)
+            scrub_pages(self._pool, pages)

@@ -127,16 +127,20 @@ class RouterNode:
         return self._core.limit_tokens
 
     def submit(self, jobs: Sequence[Job]) -> list[RouterStream]:
-        """Admit all jobs or none: when one is refused at once, the others are taken back."""
-        streams = []
-        for job in jobs:
-            stream = RouterStream(self, next(self._requests), job)
+        """Admit all jobs or none."""
+        streams = [RouterStream(self, next(self._requests), job) for job in jobs]
+        refusals = (
+            self._core.refusal_for(len(job.tokens), job.max_tokens, choices=len(jobs)) for job in jobs
+        )
+        refusal = next((found for found in refusals if found is not None), None)
+        for stream in streams:
+            if refusal is not None:
+                end = End(EndReason.REFUSED, refusal=refusal)
+                stream.put_end(end)
+                self._count_end(end)
+                continue
             self._streams[stream.request] = stream
-            streams.append(stream)
-            self.feed(Submitted(stream.request, len(job.tokens), job.max_tokens))
-        if any(stream.ended for stream in streams):
-            for stream in streams:
-                stream.cancel()
+            self.feed(Submitted(stream.request, len(stream.job.tokens), stream.job.max_tokens))
         return streams
 
     def drain(self) -> None:
@@ -294,7 +298,7 @@ class RouterNode:
     def figures(self) -> dict[str, tuple[str, dict[str, float]]]:
         """For `/metrics`: the nodes' own figures, and the router's."""
         own = self.stats.snapshot()
-        own["queue_length|queue=admission"] = self._core.queue_length
+        own["queue_length|queue=admission"] = len(self._core.queue)
         for reason, count in (self._plane.dropped if self._plane else {}).items():
             own[f"dropped_messages_total|reason={reason}"] = count
         shown = {"router": (Role.ROUTER.value, own)}
