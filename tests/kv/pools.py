@@ -7,7 +7,7 @@ import numpy as np
 
 from kvfence.kv.layout import LayerShape, PageLayout
 from kvfence.kv.pool import Pool
-from kvfence.kv.seal import lease_key, make_trailer, digest_page, stamp_unwritten
+from kvfence.kv.seal import digest_page, lease_key, make_trailer, stamp_unwritten
 from kvfence.kv.sealer import PageSealer
 from kvfence.protocol.ledger import PageLedger
 from kvfence.protocol.words import LeaseId, PageRef
@@ -36,7 +36,7 @@ class Handover:
 
     tokens: int
     pages: int = 32
-    lease: LeaseId = lease_of(1)
+    lease: LeaseId = LeaseId(INCARNATION, 1)
     target: Pool = field(init=False)
     source: Pool = field(init=False)
     ledger: PageLedger = field(init=False)

@@ -1,4 +1,5 @@
 import pytest
+from tests.kv.pools import PAGE_TOKENS, Handover, key_of, lease_of, write_sealed
 
 from kvfence.kv.handover import HandoverResult, verify_handover
 from kvfence.kv.own_pages import open_page
@@ -6,7 +7,6 @@ from kvfence.kv.seal import stamp_unwritten
 from kvfence.kv.sweep import scrub_pages
 from kvfence.protocol.errors import InvariantError
 from kvfence.protocol.words import IntegrityReason, LeaseId, PageRef
-from tests.kv.pools import PAGE_TOKENS, Handover, key_of, lease_of, write_sealed
 
 PAGE_EXACT, PARTIAL = 3 * PAGE_TOKENS, 3 * PAGE_TOKENS - 1
 prompts = pytest.mark.parametrize("tokens", [PAGE_EXACT, PARTIAL])
@@ -17,7 +17,9 @@ def verify(handover: Handover, **changes) -> HandoverResult:
     return verify_handover(handover.target, page_tokens=PAGE_TOKENS, **{**facts, **changes})
 
 
-@pytest.mark.parametrize("tokens", [1, PAGE_TOKENS - 1, PAGE_TOKENS, PAGE_TOKENS + 1, PARTIAL, PAGE_EXACT, 100])
+@pytest.mark.parametrize(
+    "tokens", [1, PAGE_TOKENS - 1, PAGE_TOKENS, PAGE_TOKENS + 1, PARTIAL, PAGE_EXACT, 100]
+)
 def test_a_whole_hand_over_verifies(tokens):
     handover = Handover(tokens)
     handover.write()
@@ -159,9 +161,7 @@ def test_a_page_sealed_for_other_valid_tokens_than_claimed_is_torn(claimed):
     handover = Handover(PARTIAL)
     handover.write()
     result = verify(handover, tokens=claimed)
-    assert result == HandoverResult(
-        IntegrityReason.SEAL_TORN, (handover.refs[-1].page,), verified_pages=2
-    )
+    assert result == HandoverResult(IntegrityReason.SEAL_TORN, (handover.refs[-1].page,), verified_pages=2)
 
 
 def test_of_several_faults_the_gravest_is_named_and_every_bad_page_is_poisoned():

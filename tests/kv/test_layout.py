@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvfence.kv.layout import LayerShape, PageLayout
+from kvfence.kv.layout import SEAL_BYTES, LayerShape, PageLayout
 from kvfence.kv.seal import SEAL_BYTES as SEAL_BYTES_OF_DTYPE
-from kvfence.kv.layout import SEAL_BYTES
 from kvfence.protocol.errors import InvariantError, OperatorError
 
 shapes = st.builds(LayerShape, st.integers(1, 8), st.integers(1, 128), st.integers(1, 128))

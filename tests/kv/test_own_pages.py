@@ -1,11 +1,11 @@
 import pytest
+from tests.kv.pools import PAGE_TOKENS, fill, key_of, lease_of, make_pool, write_sealed
 
+from kvfence.kv.handover import verify_handover
 from kvfence.kv.own_pages import copy_tail, open_page, seal_own_page
 from kvfence.kv.seal import SealKind
-from kvfence.kv.handover import verify_handover
 from kvfence.protocol.errors import InvariantError
 from kvfence.protocol.words import PageRef
-from tests.kv.pools import PAGE_TOKENS, fill, key_of, lease_of, make_pool, write_sealed
 
 LEASE = lease_of(5)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.kv.pools import SECRET, key_of, lease_of, make_pool
 
 from kvfence.kv.seal import (
     SEAL_DTYPE,
@@ -19,7 +20,6 @@ from kvfence.kv.seal import (
 )
 from kvfence.protocol.errors import InvariantError
 from kvfence.protocol.words import LeaseId, PageRef
-from tests.kv.pools import SECRET, key_of, lease_of, make_pool
 
 LEASE = lease_of(3)
 FACTS = {"epoch": 5, "ordinal": 2, "valid_tokens": 4, "digest": bytes(range(16))}

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
+from tests.kv.pools import PAGE_TOKENS, fill, key_of, lease_of, make_pool
 
 import kvfence.kv.sealer
 from kvfence.kv.seal import SEAL_DTYPE, digest_page, make_trailer
 from kvfence.kv.sealer import PageSealer
 from kvfence.protocol.errors import InvariantError
 from kvfence.protocol.words import PageRef
-from tests.kv.pools import PAGE_TOKENS, fill, key_of, lease_of, make_pool
 
 
 def test_a_sealed_page_is_staged_for_many_leases_without_being_hashed_again(monkeypatch):

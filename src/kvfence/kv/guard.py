@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
-ROTATION = 64  # an old row's trailers are all seen within this many of its steps
+ROTATION = 64  # a row's trailers are all seen within this many of its steps (one more as a round ends)
 TRAILERS_PER_CHECK = 128  # up to here every trailer is read at every check; see `_stride`
 KIND_BIT = np.uint64((SealKind.OPEN ^ SealKind.SEALED) << 16)  # where the first words of the two differ
 GROWTH_PAGES = 16  # room for growth in a row's table before it is laid out again
