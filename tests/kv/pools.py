@@ -36,13 +36,14 @@ class Handover:
 
     tokens: int
     pages: int = 32
-    lease: LeaseId = LeaseId(INCARNATION, 1)
+    lease: LeaseId = field(init=False)
     target: Pool = field(init=False)
     source: Pool = field(init=False)
     ledger: PageLedger = field(init=False)
     refs: tuple[PageRef, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.lease = lease_of(1)
         self.target, self.source = make_pool(self.pages), make_pool(self.pages)
         self.ledger = PageLedger(self.pages)
         self.sealer = PageSealer(self.source)

@@ -188,7 +188,7 @@ def large():
 
 def test_all_trailers_of_a_fresh_row_are_read_in_a_large_batch(large):
     node, row, _ = large
-    node.guard.check_after([row])
+    node.steps([row], 2)
     for index in (0, 7, 98):
         fresh = node.start(3, 100)
         ref = node.rows[fresh][index]
@@ -204,14 +204,13 @@ def test_all_trailers_of_a_fresh_row_are_read_in_a_large_batch(large):
 @pytest.mark.parametrize("index", [0, 1, 777, LARGE_PAGES - 2])
 def test_a_foreign_trailer_in_a_large_batch_is_found_within_64_of_the_row_s_steps(large, every, index):
     node, row, other = large
-    for lease in (row, other):
-        node.guard.check_after([lease])
+    node.steps([row, other], 2)  # neither is fresh any more
     ref = node.rows[row][index]
     saved = node.pool.page(ref.page).copy()
     write_sealed(node.pool, lease_of(9), ref, index)
     try:
         found = []
-        for _ in range(ROTATION + 1):  # the slip at the end of a round can cost one
+        for _ in range(ROTATION):
             for _ in range(every - 1):
                 assert not node.guard.check_before([other])
             found += node.guard.check_before([row, other])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
-ROTATION = 64  # a row's trailers are all seen within this many of its steps (one more as a round ends)
+ROTATION = 64  # a row's trailers are all seen within this many of its steps
 TRAILERS_PER_CHECK = 128  # up to here every trailer is read at every check; see `_stride`
 KIND_BIT = np.uint64((SealKind.OPEN ^ SealKind.SEALED) << 16)  # where the first words of the two differ
 GROWTH_PAGES = 16  # room for growth in a row's table before it is laid out again
@@ -67,11 +67,11 @@ class _Row:
     whatever the rows beside it are.
     """
 
-    __slots__ = ("count", "fresh", "headers", "pages", "start")
+    __slots__ = ("count", "headers", "pages", "start", "steps")
 
     def __init__(self, lease: LeaseId, refs: Sequence[PageRef]) -> None:
         self.count = len(refs)
-        self.fresh = True
+        self.steps = 0  # begun so far, this one included
         self.start = 0  # where the row lies in the batch that names it
         self.pages, self.headers = _padded(page_indices(refs), header_words(SealKind.SEALED, lease, refs))
 
@@ -79,7 +79,7 @@ class _Row:
 class _Batch:
     """The tables of the rows of a step, side by side."""
 
-    __slots__ = ("headers", "leases", "pages", "rows", "stride")
+    __slots__ = ("base", "headers", "leases", "pages", "row_of_base", "rows", "stride")
 
     def __init__(self, leases: tuple[LeaseId, ...], rows: list[_Row]) -> None:
         self.leases = leases
@@ -91,6 +91,19 @@ class _Batch:
         for row in rows:
             row.start = start
             start += row.pages.size
+        # A step's share: from each run of `stride` entries one, at the place where its row is by now.
+        self.base = np.arange(0, start, self.stride)
+        self.row_of_base = np.repeat(np.arange(len(rows)), [row.pages.size // self.stride for row in rows])
+
+    def share(self) -> Indices:
+        """Entries whose trailers this step reads.
+
+        A row's own count of steps picks them: whatever other rows come and go, and whatever the stride,
+        an entry's turn comes when that count is equal to it modulo ROTATION.
+        """
+        places = np.array([row.steps % self.stride for row in self.rows])
+        entries: Indices = self.base + places[self.row_of_base]
+        return entries
 
 
 class StepGuard:
@@ -106,7 +119,6 @@ class StepGuard:
         self._epoch, self._owner = owner_views(ledger)
         self._rows: dict[LeaseId, _Row] = {}
         self._batch: _Batch | None = None
-        self._step_count = 0
 
     def add_row(self, lease: LeaseId, refs: Sequence[PageRef]) -> None:
         """Guard a row with the block table `refs`, the copied tail in its place."""
@@ -137,15 +149,13 @@ class StepGuard:
 
     def check_before(self, leases: Sequence[LeaseId]) -> list[GuardFinding]:
         """Check the rows of the step that is about to be launched."""
-        self._step_count += 1
+        for lease in leases:
+            self._rows[lease].steps += 1
         return self._check(leases)
 
     def check_after(self, leases: Sequence[LeaseId]) -> list[GuardFinding]:
         """Check them again, before anything that the step made is released."""
-        findings = self._check(leases)
-        for lease in leases:
-            self._rows[lease].fresh = False
-        return findings
+        return self._check(leases)
 
     # ------------------------------------------------------------ inside
     def _check(self, leases: Sequence[LeaseId]) -> list[GuardFinding]:
@@ -153,7 +163,7 @@ class StepGuard:
             return []
         batch = self._batch_of(tuple(leases))
         owned = self._owned(batch)
-        share = slice(self._place(batch.stride), None, batch.stride)
+        share = batch.share() if batch.stride > 1 else slice(None)
         if owned.all() and self._sealed(batch, share).all() and self._fresh_sealed(batch):
             return []
         # Something is wrong: now every trailer is read, so that each bad row and page is named.
@@ -166,20 +176,12 @@ class StepGuard:
             batch = self._batch = _Batch(leases, [self._rows[lease] for lease in leases])
         return batch
 
-    def _place(self, stride: int) -> int:
-        """Where in the rotation this step is.
-
-        It slips by one each round, so that rows which step only every second time (or fourth, …) meet
-        every place too.
-        """
-        return (self._step_count + self._step_count // ROTATION) % stride
-
     def _owned(self, batch: _Batch) -> Mask:
         owned: Mask = self._owner.take(batch.pages) == batch.headers[2]
         owned &= self._epoch.take(batch.pages) == batch.headers[3]
         return owned
 
-    def _sealed(self, batch: _Batch, entries: slice) -> Mask:
+    def _sealed(self, batch: _Batch, entries: slice | Indices) -> Mask:
         """Which words of which headers are right, [4, entries]."""
         seen = self._pool.headers[batch.pages[entries]]
         seen[:, 0] |= KIND_BIT  # OPEN and SEALED are both the row's own
@@ -190,7 +192,7 @@ class StepGuard:
         """Tell whether all trailers of rows in their first step are right."""
         if batch.stride == 1:
             return True  # they were just read
-        fresh = [row for row in batch.rows if row.fresh]
+        fresh = [row for row in batch.rows if row.steps <= 1]
         return all(self._sealed(batch, slice(row.start, row.start + row.count)).all() for row in fresh)
 
 
