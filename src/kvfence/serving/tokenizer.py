@@ -1,0 +1,188 @@
+"""Text to token ids and token ids to bytes, for one model.
+
+Rules it keeps:
+- A token stands for bytes. Text is made of bytes that were put together (`detokenizer`), so that a
+  character cut over several tokens is never broken.
+- Special tokens are ids with a meaning of their own. `encode(…)` reads them in text that the operator or
+  the template wrote; `encode_literally(…)` never does.
+- Nothing here imports torch or transformers: the router starts with the `tokenizers` library alone.
+
+It renders no chat template (`chat`).
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from kvfence.protocol.errors import OperatorError
+
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>\Z")
+# Decoders whose tokens are bytes independent of their neighbours, as `token_bytes` assumes.
+_BYTE_LEVEL = {"ByteLevel"}
+_SENTENCEPIECE = {"Replace", "ByteFallback", "Fuse", "Strip", "Metaspace", "Sequence"}
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialToken:
+    """A special token as it is found in text. `lstrip` and `rstrip` swallow the space beside it."""
+
+    text: str
+    token: int
+    lstrip: bool
+    rstrip: bool
+
+
+class TextTokenizer:
+    """One model's tokenizer. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        tokenizer_json: str,
+        *,
+        chat_template: str | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """Build it from the text of a tokenizer.json; `settings` are tokenizer_config.json's.
+
+        Raises OperatorError when the library cannot read it, or its decoder is of an unknown kind.
+        """
+        try:
+            # Two instances, since "read special tokens or not" is a switch of the instance.
+            self._tokenizer: Tokenizer = Tokenizer.from_str(tokenizer_json)
+            self._literal: Tokenizer = Tokenizer.from_str(tokenizer_json)
+        except Exception as error:  # the library raises plain Exception
+            raise OperatorError(f"the tokenizer cannot be read: {error}. Name another model.") from error
+        for tokenizer in (self._tokenizer, self._literal):
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
+        self._literal.encode_special_tokens = True
+        self._is_byte_level = _is_byte_level(json.loads(tokenizer_json).get("decoder"))
+        added = self._tokenizer.get_added_tokens_decoder()
+        self._added = {token: entry.content.encode() for token, entry in added.items()}
+        self.specials = {
+            entry.content: SpecialToken(entry.content, token, entry.lstrip, entry.rstrip)
+            for token, entry in added.items()
+            if entry.special and entry.content
+        }
+        self._special_ids = frozenset(special.token for special in self.specials.values())
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        self.vocab_size = 1 + max(vocabulary.values(), default=-1)
+        self.chat_template = chat_template
+        self.settings: Mapping[str, object] = settings or {}
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> "TextTokenizer":
+        """Load the tokenizer of a model in HF layout, with its chat template where it has one."""
+        file = folder / "tokenizer.json"
+        if not file.is_file():
+            raise OperatorError(
+                f"{folder} has no tokenizer.json, so no text can be served. Convert it first."
+            )
+        settings = _read_settings(folder / "tokenizer_config.json")
+        return cls(
+            file.read_text(encoding="utf-8"),
+            chat_template=_find_template(folder, settings),
+            settings=settings,
+        )
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> tuple[int, ...]:
+        """Return the ids of `text`; special tokens written in it count as such."""
+        return tuple(self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids)
+
+    def encode_literally(self, text: str) -> tuple[int, ...]:
+        """Return the ids of `text` with nothing in it read as a special token."""
+        return tuple(self._literal.encode(text, add_special_tokens=False).ids)
+
+    def is_special(self, token: int) -> bool:
+        """Whether the token has no text of its own."""
+        return token in self._special_ids
+
+    def token_bytes(self, token: int) -> bytes:
+        """Return the bytes that a token adds to the text: none for special and unknown tokens."""
+        return b"" if self.is_special(token) else self.spelling(token)
+
+    def spelling(self, token: int) -> bytes:
+        """Return the bytes of a token, a special one spelled out; none for ids without a token."""
+        added = self._added.get(token)
+        if added is not None:
+            return added
+        piece = self._tokenizer.id_to_token(token)
+        if piece is None:
+            return b""
+        if self._is_byte_level:
+            return _bytes_of_byte_level(piece)
+        match = _BYTE_TOKEN.match(piece)
+        return bytes([int(match[1], 16)]) if match else piece.replace("\u2581", " ").encode()
+
+    def token_name(self, token: int) -> str:
+        """Return a token as logprobs show it: its text, or `bytes:\\x…` where it is no whole text."""
+        raw = self.spelling(token)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            return "bytes:" + "".join(f"\\x{byte:02x}" for byte in raw)
+
+
+def _is_byte_level(decoder: object) -> bool:
+    kinds = set(_decoder_kinds(decoder))
+    if kinds & _BYTE_LEVEL:
+        return True
+    if kinds and kinds <= _SENTENCEPIECE:
+        return False
+    raise OperatorError(
+        f"the tokenizer's decoder is of a kind that is not supported: {sorted(kinds) or 'none'}. "
+        "Supported are byte-level and SentencePiece-like tokenizers."
+    )
+
+
+def _decoder_kinds(decoder: object) -> list[str]:
+    if not isinstance(decoder, dict):
+        return []
+    parts = decoder.get("decoders", [])
+    return [str(decoder.get("type")), *(kind for part in parts for kind in _decoder_kinds(part))]
+
+
+def _byte_level_alphabet() -> dict[str, int]:
+    """Return the table of byte-level BPE (GPT-2's `bytes_to_unicode`), from character to byte."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+_ALPHABET = _byte_level_alphabet()
+
+
+def _bytes_of_byte_level(piece: str) -> bytes:
+    # A piece outside the alphabet is literal text; the library's own decoder treats it the same way.
+    try:
+        return bytes(_ALPHABET[character] for character in piece)
+    except KeyError:
+        return piece.encode()
+
+
+def _read_settings(file: Path) -> dict[str, object]:
+    if not file.is_file():
+        return {}
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise OperatorError(f"{file} is not JSON: {error}. Repair or remove it.") from error
+    if not isinstance(settings, dict):
+        raise OperatorError(f"{file} holds no JSON object. Repair or remove it.")
+    return settings
+
+
+def _find_template(folder: Path, settings: Mapping[str, object]) -> str | None:
+    """Return the chat template: a file of its own, one string, or the one named "default" of several."""
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        return file.read_text(encoding="utf-8")
+    template = settings.get("chat_template")
+    if isinstance(template, list):
+        named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
+        template = named.get("default")
+    return template if isinstance(template, str) else None
