@@ -1,0 +1,179 @@
+"""The command line: flags, versions, and how commands end."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from kvfence import __version__
+from kvfence.cli import serve as serve_module
+from kvfence.cli.app import app
+from kvfence.cli.endings import ending_well
+from kvfence.cli.serve import FLAGS
+from kvfence.protocol.errors import InvariantError, OperatorError
+from kvfence.serving.config import KEY_OF_FIELD, KEYS, ServeConfig
+
+FIELDS = [field.name for field in dataclasses.fields(ServeConfig)]
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """What `kvfence serve` would serve; nothing is started."""
+    settings = []
+    monkeypatch.setattr(serve_module, "_run", lambda config: settings.append(config) or 0)
+    return settings
+
+
+def invoke(*words: str):
+    return CliRunner().invoke(app, words, env={"COLUMNS": "200", "TERM": "dumb"})
+
+
+def plain(words: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", words)
+
+
+def test_every_setting_has_a_flag_and_no_other():
+    assert list(FLAGS) == [name for name in FLAGS if name in FIELDS]
+    assert set(FLAGS) == set(FIELDS)
+
+
+def test_help_names_every_flag():
+    words = plain(invoke("serve", "--help").output)
+    for key in KEYS:
+        assert f"--{key.replace('_', '-')}" in words
+    assert "--config" in words
+    assert "default: sealed" in words
+
+
+def test_version_of_the_real_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "kvfence", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"kvfence {__version__}\n"
+
+
+def test_no_flags_are_the_defaults(served):
+    assert invoke("serve").exit_code == 0
+    assert served == [ServeConfig()]
+
+
+def test_flags_reach_the_settings(served, tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text("port = 1\nprefill = 3\nprefix_cache = true\n")
+    words = (
+        "--port 2 --fence paranoid --context fit --no-prefix-cache --hello-interval-s 0.5 --pool-tokens 64"
+    )
+    assert invoke("serve", "--config", str(file), *words.split()).exit_code == 0
+    (settings,) = served
+    assert (settings.port, settings.prefill, settings.fence) == (2, 3, "paranoid")
+    assert (settings.context, settings.prefix_cache) == ("fit", False)
+    assert (settings.hello_interval_s, settings.pool_tokens) == (0.5, 64)
+
+
+WORDS = {
+    "dtype": '"float16"',
+    "device": '"cuda"',
+    "fence": '"contract"',
+    "transport": '"tcp"',
+    "context": "7",
+    "api_keys": '"FILE"',
+    "admin_key_file": '"FILE"',
+    "unsafe_faults": "[]",
+    "lost_after_s": "9.5",
+}
+
+
+def other_words(name: str) -> str:
+    """A value in TOML that is not the default's."""
+    default = getattr(ServeConfig(), name)
+    match FLAGS[name][1]:
+        case kind if name in WORDS:
+            return WORDS[name]
+        case kind if kind is bool:
+            return str(not default).lower()
+        case kind if kind is int:
+            return str((default or 6) + 1)
+        case kind if kind is float:
+            return "0.75"
+    return '"x"'
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_flag_that_is_not_given_lets_the_file_speak(served, tmp_path, name):
+    file = tmp_path / "keys.toml"
+    file.touch()
+    config = tmp_path / "c.toml"
+    config.write_text(f"{KEY_OF_FIELD.get(name, name)} = {other_words(name).replace('FILE', str(file))}\n")
+    result = invoke("serve", "--config", str(config))
+    assert result.exit_code == 0, result.output
+    (settings,) = served
+    changed = {field for field in FIELDS if getattr(settings, field) != getattr(ServeConfig(), field)}
+    assert changed == {name} - {"unsafe_faults"}
+
+
+def test_faults_are_wanted_twice_and_known(served):
+    unknown = invoke("serve", "--unsafe-fault", "no-such", "--i-understand-this-leaks-data")
+    assert unknown.exit_code == 2
+    assert "no fault that kvfence knows" in plain(unknown.output)
+    once = invoke("serve", "--unsafe-fault", "rejected-continues/split-state")
+    assert once.exit_code == 2
+    assert served == []
+    words = ["--unsafe-fault", "rejected-continues/split-state", "--i-understand-this-leaks-data"]
+    assert invoke("serve", *words).exit_code == 0
+    assert served[0].unsafe_faults == ("rejected-continues/split-state",)
+
+
+def test_a_misspelt_flag_is_a_usage_error(served):
+    result = invoke("serve", "--fnce", "off")
+    assert result.exit_code == 2
+    assert "--fence" in plain(result.output)
+    assert served == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (OperatorError("mend this"), 2, "kvfence: error: mend this"),
+        (InvariantError("law 4"), 3, "kvfence: error (ours, InvariantError): law 4"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_how_a_command_ends(error, code, said, capsys):
+    def command() -> int:
+        raise error
+
+    with pytest.raises(typer.Exit) as ending:
+        ending_well(command)()
+    assert ending.value.exit_code == code
+    assert capsys.readouterr().err.strip() == said
+
+
+def test_a_command_says_its_own_exit_code():
+    with pytest.raises(typer.Exit) as ending:
+        ending_well(lambda: 5)()
+    assert ending.value.exit_code == 5
+
+
+def test_an_error_that_nobody_knows_is_not_hidden():
+    def command() -> int:
+        return {}["x"]
+
+    with pytest.raises(KeyError):
+        ending_well(command)()
+
+
+def test_one_clear_message_and_no_traceback():
+    done = subprocess.run(
+        [sys.executable, "-m", "kvfence", "serve", "--context", "9", "--pool-tokens", "8"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert "9 tokens is larger than the prefill pool of 8 tokens" in done.stderr
