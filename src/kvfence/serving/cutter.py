@@ -57,12 +57,12 @@ class Cutter:
                 continue
             del self._since[peer]
             self._killed.discard(peer)
-            log.warning("writer cut", node=peer.node, proof=result.value)
+            log.warning("writer cut", peer=peer.node, proof=result.value)
             answers.append(Cut(peer) if result is CutResult.PROVEN else CutUnknown(peer))
         return answers
 
     def _lose_patience(self, peer: Peer, waited_seconds: float) -> None:
         if waited_seconds >= GRACE_SECONDS and peer not in self._killed:
             self._killed.add(peer)
-            log.warning("writer does not let go: asking for its end", node=peer.node)
+            log.warning("writer does not let go: asking for its end", peer=peer.node)
             self._kill(peer)

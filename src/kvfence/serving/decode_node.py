@@ -13,7 +13,7 @@ import structlog
 
 from kvfence.engine.decode_executor import DecodeExecutor, Row, Stepped, count_token
 from kvfence.kv import FenceLevel
-from kvfence.protocol import DecodeCore, DecodeState, PageLedger, PageState, commands, events
+from kvfence.protocol import DecodeCore, DecodeState, PageLedger, commands, events
 from kvfence.protocol.errors import PeerError, invariant
 from kvfence.protocol.words import AttemptId, End, EndReason, LeaseId, Peer, Role
 from kvfence.serving.cutter import Cutter
@@ -301,8 +301,7 @@ class DecodeNode(NodeLoop):
     def hello(self) -> HelloMessage:
         """This node as it is now."""
         ledger = self._parts.ledger
-        for state in PageState:
-            self.stats.set("pool_pages", ledger.count(state), state=state.name.lower())
+        self.show_pages(ledger)
         self.stats.set("pool_tokens", self._parts.pool_tokens)
         self.stats.set("queue_length", self._executor.schedule.waiting_rows, queue="decode_rows")
         self.stats.set("queue_length", self._executor.schedule.paused_rows, queue="page_wanted")

@@ -77,7 +77,7 @@ class ServingMetrics:
         )
         self.tpot = Histogram(
             "kvfence_tpot_seconds",
-            "time per output token after the first, averaged over a request",
+            "time per output token after the first, as the router sees them arrive",
             buckets=TOKEN_BUCKETS_SECONDS,
             registry=self._registry,
         )
@@ -87,6 +87,7 @@ class ServingMetrics:
             labelnames=["reason"],
             registry=self._registry,
         )
+        self.choices = Counter("kvfence_choices", "choices handed to the router", registry=self._registry)
         self.refusals = Counter(
             "kvfence_client_refusals",
             "requests refused before or at admission, by error code",
@@ -97,6 +98,28 @@ class ServingMetrics:
             "kvfence_tokens", "tokens by kind", labelnames=["kind"], registry=self._registry
         )
         self._registry.register(NodeCollector(figures))
+
+    def on_request(self, *, prompt_tokens: int, choices: int) -> None:
+        """See `serving.streaming.Observer`."""
+        self.tokens.labels("prompt").inc(prompt_tokens)
+        self.choices.inc(choices)
+
+    def on_first_token(self, seconds: float) -> None:
+        """See Observer."""
+        self.ttft.observe(seconds)
+
+    def on_token(self, seconds: float) -> None:
+        """See Observer."""
+        self.tpot.observe(seconds)
+
+    def on_end(self, reason: str, *, seconds: float, prompt_tokens: int, completion_tokens: int) -> None:  # noqa: ARG002
+        """See Observer."""
+        self.requests.labels(reason).inc()
+        self.tokens.labels("completion").inc(completion_tokens)
+
+    def on_refusal(self, code: str) -> None:
+        """See Observer."""
+        self.refusals.labels(code).inc()
 
     def render(self) -> bytes:
         """The exposition text."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from kvfence.protocol import PageLedger, PageState
 from kvfence.protocol.errors import PeerError
 from kvfence.protocol.events import DrainRequested, Hello, PeerLost
 from kvfence.protocol.words import LeaseId, Peer
@@ -24,6 +25,16 @@ from kvfence.serving.wire import Body, DirectoryMessage, HelloMessage
 
 INBOX_BURST_MAX = 256
 IDLE_WAIT_SECONDS_MAX = 5.0
+
+PAGE_STATE_NAMES = {
+    PageState.FREE: "free",
+    PageState.RESERVED: "leased",
+    PageState.OPEN: "open",
+    PageState.SEALED: "sealed",
+    PageState.CLOSING: "quarantined",
+    PageState.POISONED: "poisoned",
+    PageState.CACHED: "cached",
+}
 
 log = structlog.get_logger()
 
@@ -131,6 +142,11 @@ class NodeLoop(ABC):
             wait = None
             self._take(item)
 
+    def show_pages(self, ledger: PageLedger) -> None:
+        """Figures of the pool's pages by state, under the names of the glossary."""
+        for state, name in PAGE_STATE_NAMES.items():
+            self.stats.set("pool_pages", ledger.count(state), state=name)
+
     def show_leases(self, leases: Mapping[LeaseId, Any], states: type[Enum]) -> None:
         """Figures of the core's leases by state, and the age of the oldest that is in quarantine."""
         found = Counter(record.state for record in leases.values())
@@ -147,7 +163,7 @@ class NodeLoop(ABC):
         if isinstance(item, Received):
             self._on_received(item)
         elif isinstance(item, LostPeer):
-            log.warning("peer lost", node=item.peer.node)
+            log.warning("peer lost", peer=item.peer.node)
             self.driver.feed(PeerLost(item.peer))
         elif item == _Signal.DRAIN:
             self.draining = True
@@ -165,7 +181,7 @@ class NodeLoop(ABC):
                 self.on_message(sender, body)
             except PeerError as error:
                 self.stats.add("dropped_messages_total", reason="senseless")
-                log.warning("message dropped", node=sender.node, why=str(error))
+                log.warning("message dropped", peer=sender.node, why=str(error))
 
     def _refresh_hello(self) -> None:
         now = time.monotonic()

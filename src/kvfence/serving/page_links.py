@@ -40,14 +40,16 @@ class PageLinks:
     def __len__(self) -> int:
         return len(self._writers)
 
-    def connect(self, peer: Peer, address: str) -> None:
-        """Connect unless connected. A peer that cannot be reached is tried again at its next hello.
+    def connect(self, peer: Peer, address: str) -> bool:
+        """Connect unless connected; True when a new connection stands, which proves older ones quiet.
+
+        A peer that cannot be reached is tried again at its next hello.
 
         Raises OperatorError when the peer refuses this incarnation for good: the node must end, and be
         started again under a new one.
         """
         if peer in self._writers or peer in self._leaving or len(self._writers) >= LINKS_MAX:
-            return
+            return False
         try:
             self._writers[peer] = self._transport.connect(
                 address=address,
@@ -62,11 +64,13 @@ class PageLinks:
                 raise OperatorError(
                     f"{peer.node} has cut this incarnation: start it again ({denied})"
                 ) from denied
-            log.warning("page connection refused", node=peer.node, why=denied.denial.value)
+            log.warning("page connection refused", peer=peer.node, why=denied.denial.value)
         except TransportError as error:
-            log.warning("page connection failed", node=peer.node, why=str(error))
+            log.warning("page connection failed", peer=peer.node, why=str(error))
         else:
-            log.info("page connection open", node=peer.node)
+            log.info("page connection open", peer=peer.node)
+            return True
+        return False
 
     def post(self, peer: Peer, batch: WriteBatch) -> bool:
         """Hand a batch over. False, and nothing was or will be written, when there is no connection."""
@@ -97,7 +101,7 @@ class PageLinks:
         for peer, writer in list(self._writers.items()):
             completions += writer.poll()
             if not writer.alive:
-                log.warning("page connection lost", node=peer.node)
+                log.warning("page connection lost", peer=peer.node)
                 self.destroy(peer)
         gone = [peer for peer, writer in self._leaving.items() if writer.destroy()]
         for writer in self._leaving.values():

@@ -111,8 +111,10 @@ class PrefillNode(NodeLoop):
 
     def on_peer(self, peer: Peer, hello: HelloMessage) -> None:
         """Open a page connection to every decode incarnation."""
-        if hello.role is Role.DECODE and hello.pages_address is not None:
-            self._links.connect(peer, hello.pages_address)
+        if hello.role is not Role.DECODE or hello.pages_address is None:
+            return
+        if self._links.connect(peer, hello.pages_address):
+            self.driver.feed(events.Reconnected(peer))
 
     # ------------------------------------------------------------ commands out
     def carry_out(self, command: Any) -> None:
@@ -143,7 +145,7 @@ class PrefillNode(NodeLoop):
         key = self._hands[command.lease].message.key
         batch = self._pages.stage(command, key)
         if not self._links.post(command.decode, batch):
-            self.driver.feed(events.WriteFailed(command.lease, command.batch))
+            self.driver.feed(events.WriteFailed(command.lease, command.batch, quiet=True))
 
     def _stop_posting(self, command: commands.StopPosting) -> None:
         self._links.stop_posting(command.lease, command.batch)
@@ -218,7 +220,9 @@ class PrefillNode(NodeLoop):
                 self.driver.feed(events.WriteCompleted(completion.lease, completion.batch))
             else:
                 log.warning("batch lost", why=completion.why.value)
-                self.driver.feed(events.WriteFailed(completion.lease, completion.batch))
+                self.driver.feed(
+                    events.WriteFailed(completion.lease, completion.batch, quiet=completion.quiet)
+                )
         for peer in destroyed:
             self.driver.feed(events.ConnectionDestroyed(peer))
 
@@ -229,8 +233,7 @@ class PrefillNode(NodeLoop):
     def hello(self) -> HelloMessage:
         """This node as it is now."""
         ledger = self._parts.ledger
-        for state in PageState:
-            self.stats.set("pool_pages", ledger.count(state), state=state.name.lower())
+        self.show_pages(ledger)
         self.stats.set("pool_tokens", self._parts.pool_tokens)
         self.stats.set("queue_length", len(self._executor.schedule), queue="prompts")
         self.show_leases(self._parts.core.leases, PrefillState)

@@ -37,7 +37,7 @@ from kvfence.protocol.events import (
 from kvfence.protocol.words import End, EndReason, Peer, Role
 from kvfence.serving.control import ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import CoreDriver
-from kvfence.serving.jobs import Delta, EndDelta, Job, TokenDelta
+from kvfence.serving.jobs import Delta, EndDelta, Job, JobStream, TokenDelta
 from kvfence.serving.stats import NodeStats
 from kvfence.serving.wire import (
     AbortMessage,
@@ -114,6 +114,8 @@ class RouterNode:
         self._timer: asyncio.TimerHandle | None = None
         self.hellos: dict[str, tuple[Peer, HelloMessage]] = {}
         self.stats = NodeStats()
+        self.idle = asyncio.Event()  # set while no request is in flight
+        self.idle.set()
         self.unreadable: Counter[str] = Counter()
 
     def attach(self, plane: ControlPlane) -> None:
@@ -126,7 +128,7 @@ class RouterNode:
         """Largest prompt + max_tokens that every possible path serves."""
         return self._core.limit_tokens
 
-    def submit(self, jobs: Sequence[Job]) -> list[RouterStream]:
+    def submit(self, jobs: Sequence[Job]) -> list[JobStream]:
         """Admit all jobs or none."""
         streams = [RouterStream(self, next(self._requests), job) for job in jobs]
         refusals = (
@@ -140,17 +142,13 @@ class RouterNode:
                 self._count_end(end)
                 continue
             self._streams[stream.request] = stream
+            self.idle.clear()
             self.feed(Submitted(stream.request, len(stream.job.tokens), stream.job.max_tokens))
-        return streams
+        return [*streams]
 
     def drain(self) -> None:
         """Refuse what is new, finish what is old."""
         self.feed(DrainRequested())
-
-    @property
-    def busy(self) -> bool:
-        """Whether any request is not over yet."""
-        return bool(self._streams)
 
     # ------------------------------------------------------------ events
     def feed(self, event: Any) -> None:
@@ -178,14 +176,14 @@ class RouterNode:
     def _on_inbound(self, inbound: Inbound) -> None:
         if isinstance(inbound, LostPeer):
             self.hellos.pop(inbound.peer.node, None)
-            log.warning("peer lost", node=inbound.peer.node)
+            log.warning("peer lost", peer=inbound.peer.node)
             self.feed(PeerLost(inbound.peer))
             return
         try:
             self._on_message(inbound)
         except PeerError as error:
             self.unreadable[inbound.sender.node] += 1
-            log.warning("message dropped", node=inbound.sender.node, why=str(error))
+            log.warning("message dropped", peer=inbound.sender.node, why=str(error))
 
     def _on_message(self, received: Received) -> None:
         sender, body = received.sender, received.body
@@ -239,6 +237,8 @@ class RouterNode:
 
     def _finish(self, command: FinishRequest) -> None:
         stream = self._streams.pop(command.request)
+        if not self._streams:
+            self.idle.set()
         if isinstance(self._current, EndedMessage):
             stream.cached_tokens = self._current.cached_tokens
         stream.put_end(command.end)
