@@ -47,17 +47,17 @@ def shown(tmp_path, config) -> str:
 
 SAFE = """\
 kvfence 0.0.0  serves fake-model
-  node         pool tokens    context    pool ÷ context    pool MiB    threads    processors
-  router                                                                     1           any
-  prefill-0            256        128              2.00           2          1             0
-  decode-0             120        128              0.94                      1             1
+ node       pool tokens  context  pool/context  MiB  threads  cpus
+ router                                                    1   any
+ prefill-0          256      128          2.00    2        1     0
+ decode-0           120      128          0.94             1     1
      fence  sealed
  transport  shm
    context  128 tokens; largest request 120 tokens
       logs  RUN
        URL  http://127.0.0.1:8000
        try  curl -s http://127.0.0.1:8000/v1/chat/completions -H 'Content-Type: application/json' \
--d '{"model": "fake-model", "max_tokens": 48, "messages": [{"role": "user", "content": \
+-d '{"model": "fake-model", "max_tokens": 48, "temperature": 0, "messages": [{"role": "user", "content": \
 "What is the capital of France?"}]}'
 Ctrl-C drains and stops; once more stops at once."""
 

@@ -113,25 +113,26 @@ def show_banner(console: Console, config: ServeConfig, facts: BannerFacts) -> No
 
 
 def _nodes_table(facts: BannerFacts) -> Table:
-    table = Table(box=None, padding=(0, 2), header_style="dim")
-    table.add_column("node")
-    for heading in ("pool tokens", "context", "pool ÷ context", "pool MiB", "threads", "processors"):
-        table.add_column(heading, justify="right")
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    table.add_column("node", no_wrap=True)
+    for heading in ("pool tokens", "context", "pool/context", "MiB", "threads", "cpus"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for node, ready in facts.nodes:
-        processors = "any" if node.cpus is None else ",".join(map(str, node.cpus))
+        cpus = "any" if node.cpus is None else ",".join(map(str, node.cpus))
         figures = ("", "", "", "")
         if not isinstance(node, RouterConfig) and ready.pool_tokens is not None:
             share = f"{ready.pool_tokens / facts.context_tokens:.2f}"
             mebibytes = "" if ready.pool_bytes is None else f"{ready.pool_bytes / 2**20:,.0f}"
             figures = (f"{ready.pool_tokens:,}", f"{facts.context_tokens:,}", share, mebibytes)
-        table.add_row(node.node, *figures, str(node.threads), processors)
+        table.add_row(node.node, *figures, str(node.threads), cpus)
     return table
 
 
 def curl_line(config: ServeConfig, facts: BannerFacts) -> str:
     """Return one line that gives an answer when it is pasted into a shell."""
     question = "What is the capital of France?"
-    body: dict[str, object] = {"model": facts.model_id, "max_tokens": CURL_MAX_TOKENS}
+    # Greedy: a small model at temperature 1 rambles, and the first answer should show that all is well.
+    body: dict[str, object] = {"model": facts.model_id, "max_tokens": CURL_MAX_TOKENS, "temperature": 0}
     if facts.has_chat_template:
         path, body["messages"] = "chat/completions", [{"role": "user", "content": question}]
     else:
