@@ -40,8 +40,9 @@ def test_what_is_too_long_is_found():
 
 
 def test_the_ratchet_only_turns_one_way():
-    assert list(too_long({"a": 9}, 4, {"a": 9})) == []
-    assert "more than 9" in next(too_long({"a": 10}, 4, {"a": 9}))
-    assert "lower its ratchet" in next(too_long({"a": 8}, 4, {"a": 9}))
-    assert "take it out" in next(too_long({"a": 4}, 4, {"a": 9}))
-    assert "take it out" in next(too_long({}, 4, {"a": 9}))
+    assert list(too_long({"a": 90}, 40, {"a": 90})) == []
+    assert list(too_long({"a": 71}, 40, {"a": 90})) == [], "a few lines less are no reason to edit the table"
+    assert "more than 90" in next(too_long({"a": 91}, 40, {"a": 90}))
+    assert "lower its ratchet" in next(too_long({"a": 70}, 40, {"a": 90}))
+    assert "take it out" in next(too_long({"a": 40}, 40, {"a": 90}))
+    assert "take it out" in next(too_long({}, 40, {"a": 90}))
