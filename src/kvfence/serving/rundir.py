@@ -34,8 +34,10 @@ from kvfence.serving.processes import ProcessName, kill_process, name_process
 
 SECRET_BYTES = 32
 DEPLOYMENTS_MAX = 1024
-# A UNIX socket's address has room for 108 bytes; this is left for the names of sockets in the directory.
-PATH_BYTES_MAX = 108 - 32
+# A UNIX socket's address has room for 107 bytes, of which the longest name of a socket in the directory
+# needs up to 40 (`/pages-decode-63-<incarnation>.sock`).
+SOCKET_NAME_BYTES_MAX = 40
+PATH_BYTES_MAX = 107 - SOCKET_NAME_BYTES_MAX
 KILL_PATIENCE_S = 5.0
 
 
