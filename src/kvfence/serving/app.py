@@ -11,7 +11,9 @@ It is Starlette without FastAPI on top: bodies are read by `schemas`, whose erro
 OpenAI's format, and a fifth of a second less passes before the router answers.
 """
 
+import asyncio
 import secrets
+import socket
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -26,6 +28,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kvfence.serving.api import Api, ApiSettings, ChatCompletions, Completions, fits
 from kvfence.serving.api_body import ClientGone, headers_of
@@ -102,6 +105,7 @@ def uvicorn_config(app: ASGIApp, *, host: str, port: int) -> uvicorn.Config:
     """Return how the application is served: bounded, silent about requests, without a banner of its own."""
     return uvicorn.Config(
         app,
+        http=PromptProtocol,
         host=host,
         port=port,
         lifespan="off",
@@ -112,6 +116,19 @@ def uvicorn_config(app: ASGIApp, *, host: str, port: int) -> uvicorn.Config:
         timeout_keep_alive=KEEP_ALIVE_S,
         limit_concurrency=CONNECTIONS_MAX,
     )
+
+
+class PromptProtocol(H11Protocol):
+    """HTTP whose small writes leave at once.
+
+    asyncio turns Nagle's algorithm off only for sockets that name TCP as their protocol, which a socket made
+    beforehand need not do; an answer of two writes would then wait 40 ms for the client's acknowledgement.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin a connection."""
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().connection_made(transport)
 
 
 class _ServerState:

@@ -113,6 +113,8 @@ def describe(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value) if abs(value) < 1 << 64 else f"an integer of {value.bit_length()} bits"
+    if isinstance(value, float) and math.isinf(value):
+        return "a number too large to read"
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, str):
