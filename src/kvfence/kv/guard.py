@@ -30,6 +30,7 @@ Mask = npt.NDArray[np.bool_]
 ROTATION = 64  # a row's trailers are all seen within this many of its steps
 TRAILERS_PER_CHECK = 128  # up to here every trailer is read at every check; see `_stride`
 KIND_BIT = np.uint64((SealKind.OPEN ^ SealKind.SEALED) << 16)  # where the first words of the two differ
+SMALL_WORDS = 4096  # up to here arrays are compared as bytes
 GROWTH_PAGES = 16  # room for growth in a row's table before it is laid out again
 
 
@@ -73,19 +74,21 @@ class _Row:
         self.count = len(refs)
         self.steps = 0  # begun so far, this one included
         self.start = 0  # where the row lies in the batch that names it
-        self.pages, self.headers = _padded(page_indices(refs), header_words(SealKind.SEALED, lease, refs))
+        self.pages, self.headers = _padded(page_indices(refs), header_words(SealKind.SEALED, lease, refs).T)
 
 
 class _Batch:
     """The tables of the rows of a step, side by side."""
 
-    __slots__ = ("base", "headers", "leases", "pages", "row_of_base", "rows", "stride")
+    __slots__ = ("base", "epochs", "headers", "leases", "owners", "pages", "row_of_base", "rows", "stride")
 
     def __init__(self, leases: tuple[LeaseId, ...], rows: list[_Row]) -> None:
         self.leases = leases
         self.rows = rows
         self.pages = np.concatenate([row.pages for row in rows])
-        self.headers = np.concatenate([row.headers for row in rows], axis=1)
+        self.headers = np.concatenate([row.headers for row in rows])
+        self.owners = np.ascontiguousarray(self.headers[:, 2])
+        self.epochs = np.ascontiguousarray(self.headers[:, 3])
         self.stride = _stride(self.pages.size)
         start = 0
         for row in rows:
@@ -94,6 +97,12 @@ class _Batch:
         # A step's share: from each run of `stride` entries one, at the place where its row is by now.
         self.base = np.arange(0, start, self.stride)
         self.row_of_base = np.repeat(np.arange(len(rows)), [row.pages.size // self.stride for row in rows])
+
+    def put(self, entry: int, page: np.intp, header: Words) -> None:
+        """Fill a slack entry: the row grew."""
+        self.pages[entry] = page
+        self.headers[entry] = header
+        self.owners[entry], self.epochs[entry] = header[2], header[3]
 
     def share(self) -> Indices:
         """Entries whose trailers this step reads.
@@ -136,11 +145,10 @@ class StepGuard:
         entry = row.count
         row.count += 1
         row.pages[entry] = ref.page
-        row.headers[:, entry] = header_words(SealKind.SEALED, lease, [ref], entry)[:, 0]
+        row.headers[entry] = header_words(SealKind.SEALED, lease, [ref], entry)[:, 0]
         batch = self._batch
         if batch is not None and lease in batch.leases:
-            batch.pages[row.start + entry] = row.pages[entry]
-            batch.headers[:, row.start + entry] = row.headers[:, entry]
+            batch.put(row.start + entry, row.pages[entry], row.headers[entry])
 
     def remove_row(self, lease: LeaseId) -> None:
         """Guard the row no longer; a row that is not (or no more) guarded is left alone."""
@@ -162,13 +170,11 @@ class StepGuard:
         if not leases:
             return []
         batch = self._batch_of(tuple(leases))
-        owned = self._owned(batch)
         share = batch.share() if batch.stride > 1 else slice(None)
-        if owned.all() and self._sealed(batch, share).all() and self._fresh_sealed(batch):
+        if self._is_owned(batch) and self._is_sealed(batch, share) and self._is_fresh_sealed(batch):
             return []
         # Something is wrong: now every trailer is read, so that each bad row and page is named.
-        sealed: Mask = np.logical_and.reduce(self._sealed(batch, slice(None)), axis=0)
-        return list(_judge(batch, owned, sealed))
+        return list(_judge(batch, *self._masks(batch)))
 
     def _batch_of(self, leases: tuple[LeaseId, ...]) -> _Batch:
         batch = self._batch
@@ -176,24 +182,44 @@ class StepGuard:
             batch = self._batch = _Batch(leases, [self._rows[lease] for lease in leases])
         return batch
 
-    def _owned(self, batch: _Batch) -> Mask:
-        owned: Mask = self._owner.take(batch.pages) == batch.headers[2]
-        owned &= self._epoch.take(batch.pages) == batch.headers[3]
-        return owned
+    def _is_owned(self, batch: _Batch) -> bool:
+        """Tell whether every page is owned by its row, under the epoch in its table."""
+        pages = batch.pages
+        return _same(self._owner.take(pages), batch.owners) and _same(self._epoch.take(pages), batch.epochs)
 
-    def _sealed(self, batch: _Batch, entries: slice | Indices) -> Mask:
-        """Which words of which headers are right, [4, entries]."""
-        seen = self._pool.headers[batch.pages[entries]]
-        seen[:, 0] |= KIND_BIT  # OPEN and SEALED are both the row's own
-        same: Mask = batch.headers[:, entries] == seen.T
-        return same
+    def _is_sealed(self, batch: _Batch, entries: slice | Indices) -> bool:
+        """Tell whether the trailers of the entries are right."""
+        return _same(self._seen(batch.pages[entries]), batch.headers[entries])
 
-    def _fresh_sealed(self, batch: _Batch) -> bool:
+    def _is_fresh_sealed(self, batch: _Batch) -> bool:
         """Tell whether all trailers of rows in their first step are right."""
         if batch.stride == 1:
             return True  # they were just read
         fresh = [row for row in batch.rows if row.steps <= 1]
-        return all(self._sealed(batch, slice(row.start, row.start + row.count)).all() for row in fresh)
+        return all(self._is_sealed(batch, slice(row.start, row.start + row.count)) for row in fresh)
+
+    def _seen(self, pages: Indices) -> Words:
+        seen = self._pool.headers[pages]  # a copy
+        seen[:, 0] |= KIND_BIT  # OPEN and SEALED are both the row's own
+        return seen
+
+    def _masks(self, batch: _Batch) -> tuple[Mask, Mask]:
+        """Which entries are owned, and which carry the right trailer."""
+        owned: Mask = self._owner.take(batch.pages) == batch.owners
+        owned &= self._epoch.take(batch.pages) == batch.epochs
+        sealed: Mask = np.logical_and.reduce(batch.headers == self._seen(batch.pages), axis=1)
+        return owned, sealed
+
+
+def _same(seen: Words, expected: Words) -> bool:
+    """Tell whether the arrays are equal.
+
+    Right after a forward pass the caches are cold, and comparing the bytes of small arrays then takes a
+    third of the time; large ones would have to be copied for it.
+    """
+    if seen.size <= SMALL_WORDS:
+        return seen.tobytes() == expected.tobytes()
+    return bool((seen == expected).all())
 
 
 def _judge(batch: _Batch, owned: Mask, sealed: Mask) -> Iterator[GuardFinding]:
@@ -215,8 +241,8 @@ def _padded(pages: Indices, headers: Words) -> tuple[Indices, Words]:
     size = -(-(count + GROWTH_PAGES) // ROTATION) * ROTATION
     padded_pages = np.full(size, pages[0], np.intp)
     padded_pages[:count] = pages
-    padded_headers = np.repeat(headers[:, :1], size, axis=1)
-    padded_headers[:, :count] = headers
+    padded_headers = np.repeat(headers[:1], size, axis=0)
+    padded_headers[:count] = headers
     return padded_pages, padded_headers
 
 

@@ -3,7 +3,7 @@
 Rules: such a page carries this node's own OPEN stamp under (lease, epoch, ordinal) from the moment it is
 leased, and zeros in every slot that was not written. When it is full it can be sealed in place: only the
 paranoid sweep reads that digest (no writer and no verification ever sees the page), so the other levels
-leave it OPEN and save 25 µs a page.
+leave it OPEN and save the digest.
 
 It does not decide when a page is added, and no remote writer is ever given one of these.
 """
