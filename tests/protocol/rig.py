@@ -60,6 +60,15 @@ class Write:
 
 
 @dataclass
+class Chunk:
+    """A prefill step in flight."""
+
+    command: commands.StartPrefill
+    step: int
+    done: int
+
+
+@dataclass
 class Row:
     """A decode row as an executor sees it."""
 
@@ -83,6 +92,7 @@ class Seat:
     rows: dict[LeaseId, Row] = field(default_factory=dict)
     prompts: dict[LeaseId, commands.StartPrefill] = field(default_factory=dict)
     step: int = 0
+    in_flight: list[int] = field(default_factory=list)  # decode steps
 
 
 class Joined:
@@ -113,11 +123,15 @@ class Joined:
         self.links: dict[tuple[str, str], deque] = {}
         self.writes: list[Write] = []
         self.held: set[object] = set()
-        self.log: list[str] = []
+        self.log: list[tuple] = []
         self.trail: list[tuple[str, Transition]] = []
         self.prompts: dict[int, tuple[int, ...]] = {}
         self.answers: dict[int, list[int]] = {}
         self.finished: dict[int, End] = {}
+        self.max_tokens: dict[int, int] = {}
+        self.cuts: set[tuple[Peer, Peer]] = set()
+        self.lost_with_router: set[int] = set()
+        self.expects_no_late_write = True
         self.incarnations = 0
         self.submitted = 0
         names = ["r", *(f"p{i}" for i in range(prefills)), *(f"d{i}" for i in range(decodes))]
@@ -174,6 +188,8 @@ class Joined:
     def crash(self, name, *, tell=True):
         """Kill a node and start it again as a new incarnation. Its posted writes may still land."""
         old = self.seats[name].peer
+        if name == "r":
+            self.lost_with_router |= set(self.prompts) - set(self.finished)
         for write in self.writes:
             if write.writer == old:
                 write.is_loose = True
@@ -214,7 +230,10 @@ class Joined:
         number = self.submitted
         self.prompts[number] = tokens or tuple(number * 1000 + i for i in range(prompt))
         self.answers[number] = []
-        self.feed("r", events.Submitted(number, len(self.prompts[number]), max_tokens))
+        out = self.feed("r", events.Submitted(number, len(self.prompts[number]), max_tokens))
+        known = self.router.requests.get(number)
+        self.max_tokens[number] = 0 if known is None else known.max_tokens
+        assert out, "a submission always has an answer or a timer"
         return number
 
     def leave(self, request):
@@ -228,11 +247,11 @@ class Joined:
     def feed(self, name, event):
         """Give a node one event, carry its commands out, check the laws."""
         seat = self.seats[name]
-        self.log.append(f"{name} << {event}")
+        self.log.append((name, "<<", event))
         out = seat.core.step(event)
         self.trail.extend((name, t) for t in seat.core.trail)
         for command in out:
-            self.log.append(f"{name} >> {command}")
+            self.log.append((name, ">>", command))
             getattr(self, f"carry_{_snake(type(command).__name__)}")(seat, command)
         check_laws(seat.core)
         return out
@@ -286,16 +305,20 @@ class Joined:
             if not actions:
                 return self
             self.do(actions[0])
-        raise AssertionError("the joined rig does not come to rest:\n" + "\n".join(self.log[-60:]))
+        raise AssertionError("the joined rig does not come to rest:\n" + self.story())
 
     # ------------------------------------------------------------ writes
     def land(self, write):
-        """The bytes land in decode's memory; a connected writer hears of it."""
-        self._put(write)
+        """The bytes land in decode's memory; a connected writer hears of it. What was cut lands nowhere."""
+        c = write.command
         self.writes.remove(write)
+        is_cut = (write.writer, c.decode) in self.cuts
+        if not is_cut:
+            self._put(write)
         if not write.is_loose:
-            c = write.command
-            self.feed(write.writer.node, events.WriteCompleted(c.lease, c.batch))
+            done = events.WriteCompleted(c.lease, c.batch)
+            lost = events.WriteFailed(c.lease, c.batch, quiet=True)
+            self.feed(write.writer.node, lost if is_cut else done)
 
     def fail(self, write):
         """The transport gives the batch up: its bytes may still land."""
@@ -307,6 +330,9 @@ class Joined:
         c = write.command
         seat = self.seats[c.decode.node]
         if seat.peer == c.decode:
+            for ref in c.targets:
+                owned = seat.core.ledger.owns(c.lease.sequence, ref)
+                assert owned or not self.expects_no_late_write, f"{ref} is written after it was freed (law 4)"
             for ordinal, ref in enumerate(c.targets, c.first_ordinal):
                 seat.content[ref.page] = (c.lease, ref.epoch, ordinal)
 
@@ -330,6 +356,7 @@ class Joined:
         seat = self.seats[name]
         rows = [row for row in seat.rows.values() if not row.wants_page]
         seat.step += 1
+        seat.in_flight.append(seat.step)
         for row in rows:
             for ref in row.pages:
                 assert seat.content[ref.page][0] == row.start.lease, f"{ref} is read by another lease"
@@ -337,9 +364,11 @@ class Joined:
         for row in rows:
             if row.start.lease in seat.rows:
                 self._advance(seat, row)
+        return seat.step
 
-    def retire(self, name, step=None):
-        self.feed(name, events.StepRetired(step or self.seats[name].step))
+    def retire(self, name):
+        """Retire the oldest step in flight."""
+        self.feed(name, events.StepRetired(self.seats[name].in_flight.pop(0)))
 
     def _advance(self, seat, row):
         row.position += 1
@@ -374,13 +403,16 @@ class Joined:
                     write.is_loose = True
             self.feed(name, events.ConnectionDestroyed(command.peer))
         elif isinstance(command, commands.StartPrefill):
-            self._compute(seat, command)
+            self._launch_chunk(seat, command)
+        elif isinstance(command, Chunk):
+            self._end_chunk(seat, command)
 
     def cut(self, name, peer):
         """Prove that the incarnation writes no more: what was loose is dropped."""
         target = self.seats[name].peer
         self.writes = [w for w in self.writes if (w.writer, w.command.decode) != (peer, target)]
         running = self.seats[peer.node].peer == peer
+        self.cuts.add((peer, target))
         self.feed(name, events.Cut(peer))
         if running and self.seats[peer.node].role is Role.PREFILL:
             self.feed(peer.node, events.ConnectionDestroyed(target))
@@ -397,22 +429,24 @@ class Joined:
             return events.SealsRejected(command.lease, IntegrityReason.SEAL_FOREIGN, tuple(foreign))
         return events.SealsVerified(command.lease)
 
-    def _compute(self, seat, command):
-        """One chunk; the rest stays pending."""
+    def _launch_chunk(self, seat, command):
+        """Launch one chunk; its end is another job, so that anything can happen in between."""
         if command.lease not in seat.prompts:
             return
-        name = seat.peer.node
         done = seat.core.leases[command.lease].computed_tokens
-        total = len(command.tokens)
-        done = min(total, done + self.chunk_tokens)
         seat.step += 1
-        step = seat.step
-        self.feed(name, events.StepLaunched(step, (command.lease,)))
-        first = total if done == total else None
-        self.feed(name, events.ChunkComputed(command.lease, done, first))
-        self.feed(name, events.StepRetired(step))
-        if done < total and command.lease in seat.prompts:
-            seat.jobs.append(command)
+        chunk = Chunk(command, seat.step, min(len(command.tokens), done + self.chunk_tokens))
+        self.feed(seat.peer.node, events.StepLaunched(seat.step, (command.lease,)))
+        seat.jobs.append(chunk)
+
+    def _end_chunk(self, seat, chunk):
+        name, lease = seat.peer.node, chunk.command.lease
+        self.feed(name, events.StepRetired(chunk.step))
+        if lease in seat.prompts:
+            is_last = chunk.done == len(chunk.command.tokens)
+            self.feed(name, events.ChunkComputed(lease, chunk.done, chunk.done if is_last else None))
+            if not is_last and lease in seat.prompts:
+                seat.jobs.append(chunk.command)
 
     # ------------------------------------------------------------ commands: every role
     def carry_set_timer(self, seat, c):
@@ -420,8 +454,9 @@ class Joined:
         seat.timers.append(c)
 
     def carry_pages_freed(self, seat, c):
+        """Freed pages may be leased again later in the same step: their stamps come after this."""
         for page in c.pages:
-            assert seat.core.ledger.state[page] == PageState.FREE
+            seat.content.pop(page, None)
 
     # ------------------------------------------------------------ commands: router
     def carry_send_reserve(self, seat, c):
@@ -474,7 +509,7 @@ class Joined:
         if is_partial:
             pages.pop(-2)
         prompt = len(self.prompts[request])
-        row = Row(c, c.manifest.first_position, prompt + self.max_tokens_of(request) - 1, pages)
+        row = Row(c, c.manifest.first_position, prompt + self.max_tokens[request] - 1, pages)
         seat.rows[c.lease] = row
         self._token(seat, c.attempt, row.position)
         if is_partial:
@@ -488,10 +523,6 @@ class Joined:
     def later(self, seat, event):
         """An executor's answer, on its own link to its node."""
         self.links.setdefault((seat.peer.node, seat.peer.node), deque()).append(event)
-
-    def max_tokens_of(self, request):
-        known = self.router.requests.get(request)
-        return 0 if known is None else known.max_tokens
 
     def carry_grant_page(self, seat, c):
         row = seat.rows[c.lease]
@@ -532,6 +563,10 @@ class Joined:
         seat.jobs.append(c)
 
     # ------------------------------------------------------------ verdicts
+    def story(self, lines=60):
+        """The last events and commands, for a failing test's message."""
+        return "\n".join(f"{name} {way} {what}" for name, way, what in self.log[-lines:])
+
     def lease(self, name="d0", index=-1):
         return list(self.seats[name].core.leases.values())[index]
 
@@ -552,7 +587,8 @@ class Joined:
 
     def assert_home(self):
         for name in self.seats:
-            assert self.is_home(name), f"{name} is not home:\n" + "\n".join(self.log[-60:])
+            assert self.is_home(name), f"{name} is not home:\n" + self.story()
         for number in self.prompts:
-            assert number in self.finished, f"request {number} never ended"
+            ended = number in self.finished or number in self.lost_with_router
+            assert ended, f"request {number} never ended"
         return self

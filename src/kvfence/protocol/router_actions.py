@@ -111,6 +111,8 @@ class RouterActions(Machine):
             )
 
     def _do_deliver(self, record: RouterRequest, event: events.TokenMade) -> None:
+        if record.prefill in self.nodes:
+            self.nodes[record.prefill].is_full = False  # it has just finished a prompt
         self._release_prefill(record)
         record.delivered_tokens += 1
         self._say(commands.DeliverToken(record.request, event.position))
@@ -230,7 +232,6 @@ class RouterActions(Machine):
         load = None if record.prefill is None else self.nodes.get(record.prefill)
         if load is not None:
             load.pages -= record.pages
-            load.is_full = False
         record.prefill = None
 
     def _release(self, record: RouterRequest) -> None:
