@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kvfence.serving.rundir import sweep
+
 SECONDS_MAX = 20
 
 
@@ -84,9 +86,12 @@ class FakeDeployment:
         return [json.loads(file.read_bytes())["pid"] for file in self.run_dir.glob("*.process")]
 
     def close(self):
+        """End it the hard way, and its nodes, which do not die with their launcher as real ones do."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        if self.base.is_dir():
+            sweep(self.base)
         self._reader.join(SECONDS_MAX)
         self.process.stdout.close()
 
