@@ -32,6 +32,13 @@ def test_what_cannot_be_converted_is_said(tmp_path, view, output, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF?")
-    with pytest.raises(OperatorError, match="cannot be converted"):
+    with pytest.raises(OperatorError, match=r"cannot be converted: .*broken\.gguf") as refusal:
         find_model(str(broken), view)
+    assert "Traceback" not in str(refusal.value)
     assert "model: converting it, once" in output.getvalue()
+
+
+def test_a_model_that_is_not_there_is_not_converted(tmp_path, view, output):
+    with pytest.raises(OperatorError, match=r"there is no model at .*nowhere"):
+        find_model(str(tmp_path / "nowhere"), view)
+    assert output.getvalue() == ""

@@ -84,7 +84,7 @@ def resolve_model(path: Path | str | None = None) -> ModelFolder:
     source = default_model_path() if path is None else Path(path).expanduser()
     if source.is_dir():
         return _folder(source)
-    if source.is_file() and source.suffix.lower() == ".gguf":
+    if _is_gguf_file(source):
         model_id = DEFAULT_MODEL_ID if path is None else source.stem.lower()
         return _converted(source, model_id)
     if not source.exists():
@@ -99,9 +99,15 @@ def cache_dir() -> Path:
 
 
 def is_converted(path: Path | str | None = None) -> bool:
-    """Say whether `resolve_model` would return without converting."""
+    """Say whether `resolve_model` would return, or refuse, without converting."""
     source = default_model_path() if path is None else Path(path).expanduser()
-    return source.is_dir() or (source.is_file() and (_converted_path(source) / CONVERTED_MARK).is_file())
+    if not _is_gguf_file(source):
+        return True
+    return (_converted_path(source) / CONVERTED_MARK).is_file()
+
+
+def _is_gguf_file(source: Path) -> bool:
+    return source.is_file() and source.suffix.lower() == ".gguf"
 
 
 def _folder(source: Path) -> ModelFolder:

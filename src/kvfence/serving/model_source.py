@@ -11,7 +11,17 @@ from kvfence.engine.loading import ModelFolder, is_converted, resolve_model
 from kvfence.protocol.errors import OperatorError
 from kvfence.serving.banner import StartView
 
-CONVERT = "import sys; from kvfence.engine.loading import resolve_model; resolve_model(*sys.argv[1:])"
+REFUSED = 2
+CONVERT = f"""
+import sys
+from kvfence.engine.loading import resolve_model
+from kvfence.protocol.errors import OperatorError
+try:
+    resolve_model(*sys.argv[1:])
+except OperatorError as error:
+    print(error, file=sys.stderr)
+    sys.exit({REFUSED})
+"""
 ERROR_CHARACTERS_MAX = 2_000
 
 
@@ -31,6 +41,8 @@ def _convert(source: str | None) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
+    if done.returncode == REFUSED:  # the operator needs no traceback
+        raise OperatorError(f"the model cannot be converted: {done.stderr.strip()}")
     if done.returncode != 0:
         raise OperatorError(
             "the model cannot be converted; correct what is said here, or name another with --model:\n"
