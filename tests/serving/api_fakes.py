@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import gguf
+import openai
 import uvicorn
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
@@ -161,8 +160,10 @@ def serving(frontend: FakeFrontend, **options) -> Iterator[str]:
 
 
 @contextmanager
-def temporary_file(content: str) -> Iterator[Path]:
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "keys.toml"
-        file.write_text(content)
-        yield file
+def client_of(frontend: FakeFrontend, **options) -> Iterator[openai.OpenAI]:
+    """The official client, connected to the API; it does not try again."""
+    with (
+        serving(frontend, **options) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
+    ):
+        yield client

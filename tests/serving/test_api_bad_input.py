@@ -6,10 +6,10 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.serving.api_fakes import MODEL, FakeFrontend, serving
 
 from kvfence.serving.schemas import _CHAT, _COMPLETION
 from kvfence.serving.schemas_fields import CONTROL_NAMES, UNSUPPORTED, WITHOUT_EFFECT
-from tests.serving.api_fakes import MODEL, FakeFrontend, serving
 
 COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
 GOOD = {
@@ -139,7 +139,14 @@ CONTROL = [
     *sorted(CONTROL_NAMES),
     *("bootstrap_host", "bootstrap_port", "bootstrap_room", "transfer_id", "transfer_backend", "page"),
     *("pages", "page_table", "lease", "lease_id", "block_table", "block_ids", "disagg_prefill_dp_rank"),
-    *("disaggregated_params", "do_remote_prefill", "remote_engine_id", "kv_cache", "Bootstrap_Host", "cache-salt"),
+    *(
+        "disaggregated_params",
+        "do_remote_prefill",
+        "remote_engine_id",
+        "kv_cache",
+        "Bootstrap_Host",
+        "cache-salt",
+    ),
 ]
 
 
@@ -192,7 +199,11 @@ BAD_JSON = [
     (b'{"model": "m", "temperature": -1e999}', "invalid_value", "`temperature` must be at least 0"),
     (b'{"model": "m", "temperature": ' + b"9" * 5000 + b"}", "invalid_value", "`temperature` must be"),
     (b'{"model": "m", "temperature": -' + b"9" * 5000 + b"}", "invalid_value", "`temperature` must be"),
-    (b'{"model": "m", "seed": ' + b"9" * 5000 + b"}", "invalid_type", "`seed` must be an integer, not a number too"),
+    (
+        b'{"model": "m", "seed": ' + b"9" * 5000 + b"}",
+        "invalid_type",
+        "`seed` must be an integer, not a number too",
+    ),
     (b'{"prompt": "\xff"}', "invalid_json", "byte 12 is not valid UTF-8"),
     (b'{"prompt": "\xed\xa0\x80"}', "invalid_json", "UTF-8"),
     (b"\xef\xbb\xbf{}", "invalid_json", "BOM"),
@@ -259,7 +270,9 @@ def test_no_content_type_and_content_encoding(http):
     assert (response.status_code, error_of(response)["param"]) == (415, "Content-Encoding")
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v2/completions", "/v1/completions/", "/docs", "/v1/models/%ff"])
+@pytest.mark.parametrize(
+    "path", ["/", "/v1", "/v2/completions", "/v1/completions/", "/docs", "/v1/models/%ff"]
+)
 def test_unknown_path(http, path):
     response = http.get(path)
     assert response.status_code == 404
@@ -291,7 +304,12 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 NAMES = st.sampled_from(sorted(_COMPLETION | _CHAT | set(UNSUPPORTED) | {"rid"})) | st.text(max_size=10)
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+FUZZ = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
 
 
 @FUZZ
@@ -312,6 +330,8 @@ def test_random_bytes_are_a_400(http, path, body):
 @FUZZ
 @given(path=st.sampled_from(list(GOOD)), where=st.integers(0, 10**6), byte=st.integers(0, 255))
 def test_one_changed_byte_is_never_a_5xx(http, path, where, byte):
-    body = bytearray(json.dumps(GOOD[path] | {"stop": ["a"], "logit_bias": {"5": 1}, "max_tokens": 5}).encode())
+    body = bytearray(
+        json.dumps(GOOD[path] | {"stop": ["a"], "logit_bias": {"5": 1}, "max_tokens": 5}).encode()
+    )
     body[where % len(body)] = byte
     assert post(http, path, bytes(body)).status_code in {200, 400, 404}

@@ -2,10 +2,11 @@
 
 import openai
 import pytest
+from tests.serving.api_fakes import MODEL, FakeFrontend, client_of, ends, ids, says, tokenizer
 
 from kvfence.protocol.words import End, EndReason, IntegrityReason, Refusal, RefusalCode
 from kvfence.serving.api import ApiSettings
-from tests.serving.api_fakes import MODEL, FakeFrontend, ends, ids, says, serving, tokenizer
+from kvfence.serving.limits import TenantLimits
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
@@ -17,7 +18,7 @@ def frontend():
 
 @pytest.fixture(scope="module")
 def client(frontend):
-    with serving(frontend) as url, openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
+    with client_of(frontend) as client:
         yield client
 
 
@@ -48,13 +49,23 @@ def test_job_carries_what_was_asked(client, frontend):
         presence_penalty=1,
         frequency_penalty=-1,
         logit_bias={"7": -100},
-        extra_body={"top_k": 5, "min_p": 0.1, "repetition_penalty": 1.1, "ignore_eos": True, "stop_token_ids": [4]},
+        extra_body={
+            "top_k": 5,
+            "min_p": 0.1,
+            "repetition_penalty": 1.1,
+            "ignore_eos": True,
+            "stop_token_ids": [4],
+        },
     )
     (job,) = frontend.jobs
     assert (job.tokens, job.max_tokens) == ((1, 2, 3), 9)
     sampling = job.sampling
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p) == (0.5, 0.9, 5, 0.1)
-    assert (sampling.presence_penalty, sampling.frequency_penalty, sampling.repetition_penalty) == (1, -1, 1.1)
+    assert (sampling.presence_penalty, sampling.frequency_penalty, sampling.repetition_penalty) == (
+        1,
+        -1,
+        1.1,
+    )
     assert (sampling.logit_bias, sampling.stop_token_ids, sampling.ignore_eos) == (((7, -100),), (4,), True)
     assert sampling.logprobs is None
 
@@ -122,7 +133,7 @@ def test_stream_of_chat_with_usage(client, frontend):
 
 def test_choices_of_a_stream(client, frontend):
     chunks = list(client.chat.completions.create(model=MODEL, messages=HELLO, n=3, stream=True))
-    texts = {index: "" for index in range(3)}
+    texts = dict.fromkeys(range(3), "")
     for chunk in chunks:
         texts[chunk.choices[0].index] += chunk.choices[0].delta.content or ""
     assert set(texts.values()) == {" fine."}
@@ -201,14 +212,24 @@ def test_models(client, frontend):
 TOO_LONG = Refusal(RefusalCode.CONTEXT_LENGTH, 300, 256)
 FAILURES = [
     (End(EndReason.REFUSED, refusal=TOO_LONG), openai.BadRequestError, 400, "context_length_exceeded"),
-    (End(EndReason.REFUSED, refusal=Refusal(RefusalCode.CONTEXT_LENGTH)), openai.BadRequestError, 400, "context_length_exceeded"),
+    (
+        End(EndReason.REFUSED, refusal=Refusal(RefusalCode.CONTEXT_LENGTH)),
+        openai.BadRequestError,
+        400,
+        "context_length_exceeded",
+    ),
     *[
         (End(EndReason.REFUSED, refusal=Refusal(code)), openai.InternalServerError, 503, code.value)
         for code in RefusalCode
         if code is not RefusalCode.CONTEXT_LENGTH
     ],
     (End(EndReason.REFUSED), openai.InternalServerError, 503, "refused"),
-    (End(EndReason.INTEGRITY, integrity=IntegrityReason.SEAL_FOREIGN), openai.InternalServerError, 500, "integrity"),
+    (
+        End(EndReason.INTEGRITY, integrity=IntegrityReason.SEAL_FOREIGN),
+        openai.InternalServerError,
+        500,
+        "integrity",
+    ),
     (End(EndReason.PEER_LOST), openai.InternalServerError, 503, "peer_lost"),
     (End(EndReason.TRANSFER), openai.InternalServerError, 502, "transfer"),
     (End(EndReason.DEADLINE), openai.InternalServerError, 503, "deadline"),
@@ -243,7 +264,7 @@ def test_integrity_names_the_layer(client, frontend):
 
 def test_context_length_has_both_numbers(client, frontend):
     frontend.script = ends(End(EndReason.REFUSED, refusal=TOO_LONG))
-    with pytest.raises(openai.BadRequestError, match="256 tokens.*at least 300") as caught:
+    with pytest.raises(openai.BadRequestError, match=r"256 tokens.*at least 300") as caught:
         client.completions.create(model=MODEL, prompt="x")
     assert (caught.value.body["needed_tokens"], caught.value.body["limit_tokens"]) == (300, 256)
 
@@ -253,8 +274,7 @@ def test_failure_in_a_begun_stream_is_an_error(client, frontend, end):
     frontend.script = ends(end, " fine.")
     seen = []
     with pytest.raises(openai.APIError) as caught:
-        for chunk in client.chat.completions.create(model=MODEL, messages=HELLO, stream=True):
-            seen.append(chunk)
+        seen.extend(client.chat.completions.create(model=MODEL, messages=HELLO, stream=True))
     assert "".join(chunk.choices[0].delta.content for chunk in seen) == " fine."
     assert not any(chunk.choices[0].finish_reason for chunk in seen)
     assert caught.value.code == end.reason.value
@@ -300,20 +320,35 @@ def test_capacity_at_the_edge(client, frontend, over, max_tokens, stream):
 
 def test_edge_check_can_be_left_to_the_router():
     frontend = FakeFrontend(script=ends(End(EndReason.REFUSED, refusal=TOO_LONG)))
-    with serving(frontend, admits=lambda needed, limit: True) as url:
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
-            with pytest.raises(openai.BadRequestError) as caught:
-                client.completions.create(model=MODEL, prompt=[5] * 300)
+    with (
+        client_of(frontend, admits=lambda needed, limit: True) as client,
+        pytest.raises(openai.BadRequestError) as caught,
+    ):
+        client.completions.create(model=MODEL, prompt=[5] * 300)
     assert caught.value.code == "context_length_exceeded"
     assert len(frontend.jobs) == 1
 
 
-def test_keys_of_clients_are_exception_types():
-    settings = ApiSettings(model_id=MODEL)
-    with serving(FakeFrontend(), settings=settings) as url:
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
-            with pytest.raises(openai.NotFoundError):
-                client.completions.create(model="other", prompt="x")
-            with pytest.raises(openai.BadRequestError) as caught:
-                client.completions.create(model=MODEL, prompt="x", temperature=3)
-            assert caught.value.param == "temperature"
+def test_errors_of_callers_are_exception_types(client):
+    with pytest.raises(openai.NotFoundError):
+        client.completions.create(model="other", prompt="x")
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.completions.create(model=MODEL, prompt="x", temperature=3)
+    assert caught.value.param == "temperature"
+    settings = ApiSettings(model_id=MODEL, limits=TenantLimits(requests_max=1, tokens_max=0))
+    with client_of(FakeFrontend(), settings=settings) as limited, pytest.raises(openai.BadRequestError):
+        limited.completions.create(model=MODEL, prompt="x")
+
+
+def test_tenant_with_too_much_in_flight_is_told_when_to_try_again():
+    frontend = FakeFrontend(script=lambda job: says(" fine.")(job)[:-1])
+    settings = ApiSettings(model_id=MODEL, limits=TenantLimits(requests_max=1))
+    with client_of(frontend, settings=settings) as client:
+        with client.completions.create(model=MODEL, prompt="x", stream=True):
+            with pytest.raises(openai.RateLimitError) as caught:
+                client.completions.create(model=MODEL, prompt="x")
+            assert caught.value.response.headers["retry-after"] == "1"
+            other = client.with_options(api_key="another")
+            frontend.script = says(" fine.")
+            assert other.completions.create(model=MODEL, prompt="x").choices
+        assert frontend.streams[0].cancelled.wait(10)

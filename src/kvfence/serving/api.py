@@ -134,7 +134,7 @@ class Endpoint:
     def _jobs(self, order: Order, principal: Principal) -> list[Job]:
         common, jobs = order.common, []
         for number, tokens in enumerate(order.prompts):
-            self._check_capacity(order, tokens)
+            self._check_prompt(order, tokens)
             drawn_seed = secrets.randbits(62)
             for choice in range(common.n):
                 job = Job(
@@ -148,10 +148,12 @@ class Endpoint:
                 jobs.append(job)
         return jobs
 
-    def _check_capacity(self, order: Order, tokens: Sequence[int]) -> None:
+    def _check_prompt(self, order: Order, tokens: Sequence[int]) -> None:
         limit = self._api.frontend.limit_tokens
         if not tokens:
             raise bad_field(order.param, "has no token in it")
+        if max(tokens) >= self._api.vocab_size:
+            raise bad_field(order.param, "has a token that the tokenizer knows and the model does not")
         needed = len(tokens) + (order.common.max_tokens or 1)
         if limit is not None and not self._api.admits(needed, limit):
             raise context_too_long(needed, limit, prompt_tokens=len(tokens), param=order.param)

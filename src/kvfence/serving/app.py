@@ -119,16 +119,20 @@ def uvicorn_config(app: ASGIApp, *, host: str, port: int) -> uvicorn.Config:
 
 
 class PromptProtocol(H11Protocol):
-    """HTTP whose small writes leave at once.
-
-    asyncio turns Nagle's algorithm off only for sockets that name TCP as their protocol, which a socket made
-    beforehand need not do; an answer of two writes would then wait 40 ms for the client's acknowledgement.
-    """
+    """HTTP whose small writes leave at once."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin a connection."""
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        send_at_once(transport)
         super().connection_made(transport)
+
+
+def send_at_once(transport: asyncio.BaseTransport) -> None:
+    """Turn Nagle's algorithm off: an answer of two writes would wait 40 ms for an acknowledgement.
+
+    asyncio does so only for sockets that name TCP as their protocol, which one made beforehand need not do.
+    """
+    transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class _ServerState:

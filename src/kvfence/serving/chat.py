@@ -102,7 +102,14 @@ class ChatTemplate:
             )
         except _Refused as refused:
             raise bad_field("messages", f"were refused by the model's chat template: {refused}") from refused
-        except (jinja2.TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        except (
+            jinja2.TemplateError,
+            TypeError,
+            ValueError,
+            LookupError,
+            ArithmeticError,
+            AttributeError,
+        ) as error:
             raise bad_field("messages", "cannot be rendered by the model's chat template") from error
 
     def _break(self, content: str, guard: str) -> str:

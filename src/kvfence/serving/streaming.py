@@ -5,8 +5,8 @@ Rules it keeps:
 - The first choice that fails ends the request: all others are cancelled and waited for, and one ApiError is
   raised. A refusal weighs more than any other end, for it names the cause of the others.
 - A stop string cancels the choice; its counts come from the EndDelta that still follows.
-- Between choices and writer stands a bounded queue: whoever reads slowly buffers tokens in the router,
-  which has its own bound, and no text here.
+- Between each choice and the writer stands a bounded buffer: for a client that reads slowly, tokens wait in
+  the router, which has its own bound, and no text waits here.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from kvfence.serving.detokenizer import Detokenizer, Piece
 from kvfence.serving.errors import error_of_end
 from kvfence.serving.jobs import Delta, EndDelta, JobStream, TokenDelta
 
-EVENTS_BUFFERED_MAX = 64
+EVENTS_BUFFERED_MAX = 64  # of each choice
 
 
 class Observer(Protocol):
@@ -215,14 +215,17 @@ class Run:
             raise error_of_end(min(failed, key=_weight).end.end)
 
     async def _merged(self) -> AsyncGenerator[Event | _Failed, None]:
-        queue: asyncio.Queue[Event | _Failed | Exception] = asyncio.Queue(EVENTS_BUFFERED_MAX)
-        pumps = [asyncio.create_task(_pump(choice, queue)) for choice in self._choices]
+        queue: asyncio.Queue[Event | _Failed | Exception] = asyncio.Queue()
+        # A bound for each choice, so that one with much to say cannot keep another from its turn.
+        room = {choice.index: asyncio.Semaphore(EVENTS_BUFFERED_MAX) for choice in self._choices}
+        pumps = [asyncio.create_task(_pump(choice, queue, room[choice.index])) for choice in self._choices]
         running = len(pumps)
         try:
             while running:
                 event = await queue.get()
                 if isinstance(event, Exception):
                     raise event
+                room[event.index].release()
                 if not isinstance(event, Spoke):
                     running -= 1
                 yield event
@@ -231,12 +234,15 @@ class Run:
                 pump.cancel()
 
 
-async def _pump(choice: Choice, queue: "asyncio.Queue[Event | _Failed | Exception]") -> None:
+async def _pump(
+    choice: Choice, queue: "asyncio.Queue[Event | _Failed | Exception]", room: asyncio.Semaphore
+) -> None:
     try:
         async for event in choice.events():
-            await queue.put(event)
+            await room.acquire()
+            queue.put_nowait(event)
     except Exception as error:  # noqa: BLE001  (handed over to whoever reads the queue, and raised there)
-        await queue.put(error)
+        queue.put_nowait(error)
 
 
 def _weight(failed: _Failed) -> int:
