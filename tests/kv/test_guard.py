@@ -92,6 +92,17 @@ def test_a_page_freed_under_a_row_is_found():
     assert finding.pages == (refs[0].page,)
 
 
+def test_a_page_that_nobody_wrote_fails_its_row_and_is_not_poisoned():
+    node = Node()
+    victim, other = node.start(1, 4), node.start(2, 4)
+    refs = node.rows[victim]
+    stamp_unwritten(node.pool, victim, refs[1:3], first_ordinal=1)
+    (finding,) = node.guard.check_before([victim, other])
+    assert (finding.lease, finding.reason) == (victim, IntegrityReason.GUARD_SEAL)
+    assert finding.pages == (refs[1].page, refs[2].page)
+    assert finding.poisoned == ()
+
+
 @pytest.mark.parametrize("when", ["check_before", "check_after"])
 @pytest.mark.parametrize("index", [0, 1, 3])
 def test_a_foreign_trailer_in_a_small_batch_is_found_at_once_and_poisons(when, index):
@@ -121,14 +132,6 @@ def test_each_word_of_the_header_is_compared(lease, epoch_step, ordinal):
     ref = node.rows[row][1]
     write_sealed(node.pool, lease, PageRef(ref.page, ref.epoch + epoch_step), ordinal)
     assert [finding.reason for finding in node.guard.check_before([row])] == [IntegrityReason.GUARD_SEAL]
-
-
-def test_a_page_stamped_unwritten_again_is_foreign():
-    node = Node()
-    row = node.start(1, 3)
-    stamp_unwritten(node.pool, row, node.rows[row])
-    (finding,) = node.guard.check_before([row])
-    assert finding.poisoned == tuple(ref.page for ref in node.rows[row])
 
 
 def test_an_own_page_may_be_sealed_in_place():

@@ -30,6 +30,9 @@ Mask = npt.NDArray[np.bool_]
 ROTATION = 64  # a row's trailers are all seen within this many of its steps
 TRAILERS_PER_CHECK = 128  # up to here every trailer is read at every check; see `_stride`
 KIND_BIT = np.uint64((SealKind.OPEN ^ SealKind.SEALED) << 16)  # where the first words of the two differ
+UNWRITTEN_BITS = np.uint64(
+    (SealKind.UNWRITTEN ^ SealKind.SEALED) << 16
+)  # likewise, KIND_BIT being set in both
 SMALL_WORDS = 4096  # up to here arrays are compared as bytes
 GROWTH_PAGES = 16  # room for growth in a row's table before it is laid out again
 
@@ -203,12 +206,16 @@ class StepGuard:
         seen[:, 0] |= KIND_BIT  # OPEN and SEALED are both the row's own
         return seen
 
-    def _masks(self, batch: _Batch) -> tuple[Mask, Mask]:
-        """Which entries are owned, and which carry the right trailer."""
+    def _masks(self, batch: _Batch) -> tuple[Mask, Mask, Mask]:
+        """Which entries are owned, which carry the right trailer, and which the row's "unwritten" stamp."""
         owned: Mask = self._owner.take(batch.pages) == batch.owners
         owned &= self._epoch.take(batch.pages) == batch.epochs
-        sealed: Mask = np.logical_and.reduce(batch.headers == self._seen(batch.pages), axis=1)
-        return owned, sealed
+        seen = self._seen(batch.pages)
+        sealed: Mask = np.logical_and.reduce(batch.headers == seen, axis=1)
+        stamped = batch.headers.copy()
+        stamped[:, 0] ^= UNWRITTEN_BITS
+        unwritten: Mask = np.logical_and.reduce(stamped == seen, axis=1)
+        return owned, sealed, unwritten
 
 
 def _same(seen: Words, expected: Words) -> bool:
@@ -222,7 +229,7 @@ def _same(seen: Words, expected: Words) -> bool:
     return bool((seen == expected).all())
 
 
-def _judge(batch: _Batch, owned: Mask, sealed: Mask) -> Iterator[GuardFinding]:
+def _judge(batch: _Batch, owned: Mask, sealed: Mask, unwritten: Mask) -> Iterator[GuardFinding]:
     for lease, row in zip(batch.leases, batch.rows, strict=True):
         table = slice(row.start, row.start + row.count)
         pages, lost, foreign = batch.pages[table], ~owned[table], ~sealed[table]
@@ -230,8 +237,9 @@ def _judge(batch: _Batch, owned: Mask, sealed: Mask) -> Iterator[GuardFinding]:
         if not failed.any():
             continue
         reason = IntegrityReason.GUARD_OWNER if lost.any() else IntegrityReason.GUARD_SEAL
-        # A page that the ledger has given to somebody else is not ours to poison.
-        poisoned = tuple(pages[foreign & ~lost].tolist())
+        # A page that the ledger has given to somebody else is not ours to poison, and one that nobody has
+        # written since it was stamped is no danger.
+        poisoned = tuple(pages[foreign & ~lost & ~unwritten[table]].tolist())
         yield GuardFinding(lease, reason, tuple(pages[failed].tolist()), poisoned)
 
 
