@@ -13,7 +13,7 @@ import structlog
 
 from kvfence.engine.decode_executor import DecodeExecutor, Row, Stepped, count_token
 from kvfence.kv import FenceLevel
-from kvfence.protocol import DecodeCore, DecodeState, PageLedger, commands, events
+from kvfence.protocol import DecodeCore, PageLedger, commands, events
 from kvfence.protocol.errors import PeerError, invariant
 from kvfence.protocol.words import AttemptId, End, EndReason, LeaseId, Peer, Role
 from kvfence.serving.cutter import Cutter
@@ -75,6 +75,7 @@ class DecodeNode(NodeLoop):
         self._attempts: dict[LeaseId, AttemptId] = {}
         self._outgoing: dict[Peer, list[MadeToken]] = {}
         self._steps = 0
+        self.stats.begin("seals_verified_total", "preemptions_total")
         self._handlers: dict[type, Callable[[Any], None]] = {
             commands.StampPages: self._stamp,
             commands.SendReserved: self._send_reserved,
@@ -305,7 +306,8 @@ class DecodeNode(NodeLoop):
         self.stats.set("pool_tokens", self._parts.pool_tokens)
         self.stats.set("queue_length", self._executor.schedule.waiting_rows, queue="decode_rows")
         self.stats.set("queue_length", self._executor.schedule.paused_rows, queue="page_wanted")
-        self.show_leases(self._parts.core.leases, DecodeState)
+        core = self._parts.core
+        self.show_leases(core.lease_counts, core.closing_leases)
         return HelloMessage(
             role=Role.DECODE,
             control_address="" if self.plane is None else self.plane.address,

@@ -7,9 +7,7 @@ sleeps until a message, a transport's signal or a timer wakes it. Nothing polls 
 import queue
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -17,7 +15,7 @@ import structlog
 from kvfence.protocol import PageLedger, PageState
 from kvfence.protocol.errors import PeerError
 from kvfence.protocol.events import DrainRequested, Hello, PeerLost
-from kvfence.protocol.words import LeaseId, Peer
+from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, RefusalCode
 from kvfence.serving.control import ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import Core, CoreDriver
 from kvfence.serving.stats import NodeStats
@@ -57,6 +55,8 @@ class NodeLoop(ABC):
         self.me = me
         self.driver = CoreDriver(core, self.carry_out)
         self.stats = NodeStats()
+        self.stats.begin("refusals_total", reasons=RefusalCode)
+        self.stats.begin("integrity_failures_total", reasons=IntegrityReason)
         self.plane: ControlPlane | None = None
         self.draining = False
         self._inbox: queue.SimpleQueue[Inbound | str] = queue.SimpleQueue()
@@ -147,13 +147,11 @@ class NodeLoop(ABC):
         for state, name in PAGE_STATE_NAMES.items():
             self.stats.set("pool_pages", ledger.count(state), state=name)
 
-    def show_leases(self, leases: Mapping[LeaseId, Any], states: type[Enum]) -> None:
+    def show_leases(self, counts: Mapping[str, int], closing: Iterable[LeaseId]) -> None:
         """Figures of the core's leases by state, and the age of the oldest that is in quarantine."""
-        found = Counter(record.state for record in leases.values())
-        for state in states:
-            self.stats.set("leases", found[state], state=state.value)
-        closing = {lease for lease, record in leases.items() if record.state.value == "closing"}
-        self.stats.set("quarantine_oldest_seconds", self._quarantine.update(closing))
+        for state, count in counts.items():
+            self.stats.set("leases", count, state=state)
+        self.stats.set("quarantine_oldest_seconds", self._quarantine.update(set(closing)))
 
     def _first_wait(self, *, block: bool) -> float | None:
         seconds = self.wait_seconds() if block else 0.0

@@ -14,7 +14,7 @@ import structlog
 from kvfence.engine.prefill_executor import ChunkDone, PrefillExecutor, PromptJob
 from kvfence.engine.prefill_schedule import ChunkPlan
 from kvfence.engine.sampling import TokenLogprobs
-from kvfence.protocol import PageLedger, PageState, PrefillCore, PrefillState, commands, events
+from kvfence.protocol import PageLedger, PageState, PrefillCore, commands, events
 from kvfence.protocol.errors import PeerError
 from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, Role
 from kvfence.serving.node_loop import NodeLoop
@@ -67,6 +67,8 @@ class PrefillNode(NodeLoop):
         self._pages, self._executor, self._links = parts.pages, parts.executor, parts.links
         self._hands: dict[LeaseId, _Hand] = {}
         self._steps = 0
+        self.stats.begin("prefill_tokens_total", "prefill_cached_tokens_total")
+        self.stats.begin("transfer_bytes_total", "transfer_seconds_total")
         self._handlers: dict[type, Callable[[Any], None]] = {
             commands.StartPrefill: self._start,
             commands.StopPrefill: self._stop,
@@ -236,7 +238,8 @@ class PrefillNode(NodeLoop):
         self.show_pages(ledger)
         self.stats.set("pool_tokens", self._parts.pool_tokens)
         self.stats.set("queue_length", len(self._executor.schedule), queue="prompts")
-        self.show_leases(self._parts.core.leases, PrefillState)
+        core = self._parts.core
+        self.show_leases(core.lease_counts, core.closing_leases)
         free = ledger.free_pages + ledger.count(PageState.CACHED)
         return HelloMessage(
             role=Role.PREFILL,

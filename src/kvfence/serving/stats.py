@@ -4,7 +4,8 @@ A key is `name` or `name|label=value,…`; names are Prometheus names without th
 those that end in `_total` are counters. The router renders them with the node's name beside.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from enum import Enum
 
 KEYS_MAX = 512
 
@@ -20,6 +21,13 @@ class NodeStats:
         """Add to a counter."""
         key = stat_key(name, labels)
         self._put(key, self._values.get(key, 0) + amount)
+
+    def begin(self, *names: str, reasons: Iterable[Enum] = ()) -> None:
+        """Show counters before they first count, for each reason: an alarm needs a zero to rise from."""
+        labels = [{"reason": str(reason.value)} for reason in reasons] or [{}]
+        for name in names:
+            for label in labels:
+                self.add(name, 0, **label)
 
     def set(self, name: str, value: float, **labels: str) -> None:
         """Set a gauge."""
