@@ -96,7 +96,12 @@ class Seat:
 
 
 class Joined:
-    """The joined deployment. Node names: r, p0 p1 …, d0 d1 …"""
+    """The joined deployment. Node names: r, p0 p1 …, d0 d1 …
+
+    `recorder`, when it is a list, gets every row that any rig takes (the row-coverage report).
+    """
+
+    recorder: list | None = None
 
     def __init__(
         self,
@@ -252,12 +257,18 @@ class Joined:
         self.log.append((name, "<<", event))
         out = seat.core.step(event)
         self.trail.extend((name, t) for t in seat.core.trail)
-        for command in out:
-            self.log.append((name, ">>", command))
-            getattr(self, f"carry_{_snake(type(command).__name__)}")(seat, command)
+        if self.recorder is not None:
+            self.recorder.extend((name, t) for t in seat.core.trail)
+        self.carry_out(name, out)
         if self.checks_laws:
             check_laws(seat.core)
         return out
+
+    def carry_out(self, name, out):
+        """Carry out what a node's core commanded."""
+        for command in out:
+            self.log.append((name, ">>", command))
+            getattr(self, f"carry_{_snake(type(command).__name__)}")(self.seats[name], command)
 
     def send(self, seat, to, event):
         """Put a message on a link; one for another incarnation than the one that runs is lost."""
@@ -372,6 +383,14 @@ class Joined:
     def retire(self, name):
         """Retire the oldest step in flight."""
         self.feed(name, events.StepRetired(self.seats[name].in_flight.pop(0)))
+
+    def retire_all(self):
+        """Retire every step that is in flight, those that a test launched by itself too."""
+        for name, seat in self.seats.items():
+            if seat.role is not Role.ROUTER:
+                seat.in_flight.clear()
+                for step in list(seat.core.steps._steps):
+                    self.feed(name, events.StepRetired(step))
 
     def _advance(self, seat, row):
         row.position += 1

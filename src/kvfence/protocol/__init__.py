@@ -3,7 +3,7 @@
 from kvfence.protocol.config import DecodeConfig, PrefillConfig, RouterConfig, pages_for
 from kvfence.protocol.decisions import Decisions, Expectation
 from kvfence.protocol.decode import DecodeCore
-from kvfence.protocol.decode_actions import Reach
+from kvfence.protocol.decode_records import Reach
 from kvfence.protocol.decode_table import DecodeFact, DecodeState
 from kvfence.protocol.ledger import Move, PageLedger, PageState
 from kvfence.protocol.prefill import PrefillCore

@@ -242,31 +242,3 @@ class DestroyConnection:
     """Tear the connection to that peer down; answer ConnectionDestroyed when nothing reads our pages."""
 
     peer: Peer
-
-
-Command = (
-    SetTimer
-    | PagesFreed
-    | SendReserve
-    | SendPrefill
-    | SendAbort
-    | DeliverToken
-    | FinishRequest
-    | StampPages
-    | SendReserved
-    | SendReserveRefused
-    | VerifySeals
-    | StartRow
-    | GrantPage
-    | StopRow
-    | SendClose
-    | SendLowestLive
-    | SendEnded
-    | AskCut
-    | StartPrefill
-    | StopPrefill
-    | PostBatch
-    | StopPosting
-    | SendClosed
-    | DestroyConnection
-)

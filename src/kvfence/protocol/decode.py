@@ -14,13 +14,12 @@ It does not touch page content, and does not know time: stamps, seals, copies an
 from typing import ClassVar
 
 from kvfence.protocol import commands, events
-from kvfence.protocol.config import DecodeConfig, pages_for
-from kvfence.protocol.decisions import Decisions
-from kvfence.protocol.decode_actions import ROW_STATES, DecodeActions, Reach, Refusing
+from kvfence.protocol.config import pages_for
 from kvfence.protocol.decode_lease import DecodeLease
+from kvfence.protocol.decode_records import Reach, Refusing
+from kvfence.protocol.decode_settle import DecodeSettling
 from kvfence.protocol.decode_table import DecodeFact, DecodeState
-from kvfence.protocol.ledger import PageLedger, PageState
-from kvfence.protocol.machine import count_states
+from kvfence.protocol.ledger import PageState
 from kvfence.protocol.peers import Greeting
 from kvfence.protocol.words import (
     Done,
@@ -39,7 +38,7 @@ _DEADLINES = {
 }
 
 
-class DecodeCore(DecodeActions):
+class DecodeCore(DecodeSettling):
     """Leases, hand-overs, rows and their ends on one decode node."""
 
     HANDLERS: ClassVar = {
@@ -62,37 +61,6 @@ class DecodeCore(DecodeActions):
         events.StepRetired: "_on_retired",
         events.RowFinished: "_on_finished",
     }
-
-    def __init__(self, me: Peer, config: DecodeConfig, decisions: Decisions, ledger: PageLedger) -> None:
-        super().__init__(me, config, decisions, ledger)
-        self._lowest_told = 1
-
-    # ------------------------------------------------------------ what others may read
-    @property
-    def lowest_live(self) -> int:
-        """Lowest sequence number that is not freed yet (the next one when nothing is leased)."""
-        first = next(iter(self.leases), None)
-        return self.next_sequence if first is None else first.sequence
-
-    @property
-    def uncut(self) -> list[Peer]:
-        """Writer incarnations whose cut could not be proven."""
-        return sorted(peer for peer, reach in self.writers.items() if reach is Reach.UNCUT)
-
-    @property
-    def closing_leases(self) -> list[LeaseId]:
-        """Leases in quarantine: ended, but a writer or a step may be left."""
-        return [k for k, record in self.leases.items() if record.state is DecodeState.CLOSING]
-
-    @property
-    def lease_counts(self) -> dict[str, int]:
-        """How many leases are in each state, by the state's name."""
-        return count_states(DecodeState, self.leases.values())
-
-    @property
-    def pool_tokens(self) -> int:
-        """What a request may need at most."""
-        return self.ledger.pages * self.config.page_tokens
 
     # ------------------------------------------------------------ peers
     def _on_hello(self, event: events.Hello) -> None:
@@ -118,17 +86,6 @@ class DecodeCore(DecodeActions):
     def _on_peer_lost(self, event: events.PeerLost) -> None:
         self.peers.lose(event.peer)
         self._lose(event.peer)
-
-    def _lose(self, peer: Peer) -> None:
-        """Start the cut of a lost writer and fail what it had open; abort what a lost router owned."""
-        if peer in self.writers and self.writers[peer] is not Reach.CUTTING:
-            self.writers[peer] = Reach.CUTTING
-            self._say(commands.AskCut(peer))
-        for record in list(self.leases.values()):
-            if record.writer == peer:
-                self._fire(record, DecodeFact.WRITER_LOST)
-            if record.router == peer:
-                self._fire(record, DecodeFact.ROUTER_LOST)
 
     def _on_cut(self, event: events.Cut) -> None:
         self.peers.lose(event.peer)
@@ -297,70 +254,3 @@ class DecodeCore(DecodeActions):
             self._count("stale_timer")
             return
         self._fire(record, _DEADLINES[event.timer.kind], event)
-
-    # ------------------------------------------------------------ settling
-    def _settle(self) -> None:
-        self._settle_touched()
-        self._relieve()
-        self._free_poisoned()
-        self._cut_silent_writers()
-        lowest = self.lowest_live
-        if lowest > self._lowest_told:
-            self._lowest_told = lowest
-            for writer, reach in self.writers.items():
-                if reach is Reach.WRITING:
-                    self._say(commands.SendLowestLive(writer, lowest))
-
-    def _settle_touched(self) -> None:
-        """Bring home what law 4 lets go among the leases of this step, then serve waiting rows."""
-        while self._touched:
-            lease = next(iter(self._touched))
-            del self._touched[lease]
-            record = self.leases.get(lease)
-            if record is None:
-                continue
-            if record.original is not None and not record.original_steps:
-                freed, record.original = record.original, None
-                if freed.page not in record.poisoned:
-                    self._lose_refs((freed,))
-            quiet = self.decisions.may_free(
-                record.steps + record.verifications, writer_is_quiet=record.writer_is_quiet
-            )
-            if record.state is DecodeState.CLOSING and quiet:
-                self._fire(record, DecodeFact.QUIET)
-            self._grant_waiting()
-
-    def _relieve(self) -> None:
-        """Preempt the youngest lease for a waiting row, never the oldest, until enough is coming."""
-        for _ in range(len(self.leases) if self.waiting else 0):
-            if len(self.waiting) <= self._coming_pages():
-                return
-            victim = self._victim()
-            if victim is None:
-                return
-            self._fire(victim, DecodeFact.PREEMPTED)
-            self._settle_touched()
-
-    def _victim(self) -> DecodeLease | None:
-        rows = [record for record in self.leases.values() if record.state in ROW_STATES]
-        if len(rows) > 1:
-            return rows[-1]
-        if not rows:
-            return None
-        younger = [
-            record
-            for record in self.leases.values()
-            if record.state in (DecodeState.RESERVED, DecodeState.VERIFYING)
-            and record.lease.sequence > rows[0].lease.sequence
-        ]
-        return younger[-1] if younger else None
-
-    def _cut_silent_writers(self) -> None:
-        """A writer that left too many Close unanswered can only be cut: time proves nothing."""
-        for writer in list(self._silent):
-            del self._silent[writer]
-            if self.writers.get(writer) is Reach.WRITING:
-                self._count("silent_writer")
-                self.peers.lose(writer)
-                self._lose(writer)
-                self._settle_touched()

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kvfence.protocol.commands import Command
 from kvfence.protocol.decisions import Decisions
 from kvfence.protocol.errors import invariant
-from kvfence.protocol.events import Event, StepLaunched, StepRetired
+from kvfence.protocol.events import StepLaunched, StepRetired
 from kvfence.protocol.peers import PeerBook
+from kvfence.protocol.vocabulary import Command, Event
 from kvfence.protocol.words import LeaseId, Peer
 
 if TYPE_CHECKING:

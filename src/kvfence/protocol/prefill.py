@@ -21,11 +21,11 @@ from kvfence.protocol import events
 from kvfence.protocol.commands import PagesFreed
 from kvfence.protocol.config import pages_for
 from kvfence.protocol.ledger import PageState
-from kvfence.protocol.machine import count_states
 from kvfence.protocol.memory import ClosedMemory
 from kvfence.protocol.peers import Greeting
-from kvfence.protocol.prefill_actions import Admitted, PrefillActions, Refusing
+from kvfence.protocol.prefill_actions import PrefillActions
 from kvfence.protocol.prefill_lease import PrefillLease
+from kvfence.protocol.prefill_records import Admitted, Refusing
 from kvfence.protocol.prefill_table import PrefillFact, PrefillState
 from kvfence.protocol.words import (
     Failed,
@@ -62,21 +62,6 @@ class PrefillCore(PrefillActions):
         events.StepLaunched: "_on_launched",
         events.StepRetired: "_on_retired",
     }
-
-    @property
-    def pool_tokens(self) -> int:
-        """The longest prompt that can be computed here."""
-        return self.ledger.pages * self.config.page_tokens
-
-    @property
-    def closing_leases(self) -> list[LeaseId]:
-        """Leases whose pages wait for a write or a step."""
-        return [k for k, record in self.leases.items() if record.state is PrefillState.CLOSING]
-
-    @property
-    def lease_counts(self) -> dict[str, int]:
-        """How many leases are in each state, by the state's name."""
-        return count_states(PrefillState, self.leases.values())
 
     # ------------------------------------------------------------ peers
     def _on_hello(self, event: events.Hello) -> None:
