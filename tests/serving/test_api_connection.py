@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import openai
 import pytest
-from tests.serving.api_fakes import MODEL, FakeFrontend, client_of, says, serving
+from tests.serving.api_fakes import MODEL, FakeFrontend, FakeStream, client_of, says, serving
 
 from kvfence.protocol.words import End, EndReason
 from kvfence.serving.api import ApiSettings
@@ -309,3 +309,29 @@ def test_small_writes_leave_at_once():
         assert not accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         send_at_once(asyncio.BaseTransport({"socket": accepted}))
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+class BrokenFrontend(FakeFrontend):
+    """Its streams fail as nothing should: after one token, without an end."""
+
+    def submit(self, jobs):
+        streams = super().submit(jobs)
+        for stream in streams:
+            stream.__class__ = BrokenStream
+        return streams
+
+
+class BrokenStream(FakeStream):
+    async def __aiter__(self):
+        yield self._script[0]
+        raise ZeroDivisionError
+
+
+def test_fault_of_ours_in_a_begun_stream_breaks_the_connection():
+    """No client can take that for the end of an answer."""
+    with serving(BrokenFrontend()) as url:
+        body = {"model": MODEL, "prompt": "x"}
+        assert httpx.post(f"{url}/v1/completions", json=body).status_code == 500
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.post(f"{url}/v1/completions", json=body | {"stream": True})
+        assert httpx.get(f"{url}/health").status_code == 200

@@ -7,7 +7,7 @@ from collections import Counter
 import httpx
 import pytest
 import structlog
-from tests.serving.api_fakes import MODEL, FakeFrontend, serving, tokenizer
+from tests.serving.api_fakes import LIMIT_TOKENS, MODEL, FakeFrontend, serving, tokenizer
 
 from kvfence.serving.api import ApiSettings
 from kvfence.serving.app import build_app
@@ -160,6 +160,26 @@ def test_long_texts_are_tokenised_on_a_thread():
         frontend=frontend,
     )
     assert [len(job.tokens) > 2000 for job in frontend.jobs] == [True, True]
+
+
+def test_text_that_is_too_long_in_any_case_is_refused_without_being_tokenised(monkeypatch):
+    def encode(*args, **options):
+        raise AssertionError("tokenised")
+
+    monkeypatch.setattr("kvfence.serving.tokenizer._encode", encode)
+    text = "1" * (3 << 20)
+    for answer in ask(
+        ("POST", "/v1/completions", {"json": {"model": MODEL, "prompt": text}}),
+        ("POST", "/v1/completions", {"json": {"model": MODEL, "prompt": text, "max_tokens": 100}}),
+        (
+            "POST",
+            "/v1/chat/completions",
+            {"json": {"model": MODEL, "messages": [{"role": "user", "content": text}]}},
+        ),
+    ):
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (400, "context_length_exceeded")
+        assert error["needed_tokens"] > error["limit_tokens"] == LIMIT_TOKENS
 
 
 def test_limits_of_a_tenant_over_http():

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 
 import pytest
 from tests.serving.api_fakes import ids, tokenizer
@@ -70,6 +71,46 @@ def test_bytes_of_sentencepiece_like_tokens():
     encoded = text.encode(" a bé", add_special_tokens=False)
     assert b"".join(map(text.token_bytes, encoded)) == " a bé".encode()
     assert text.token_bytes(1) == b""
+
+
+@pytest.mark.parametrize("text", ["", "a", " " * 300, "1" * 300, "é🦙\n" * 50, "_" * 1000, "<|im_end|>" * 20])
+def test_lower_bound_of_tokens(text):
+    assert tokenizer().tokens_min(text) <= len(ids(text))
+    assert (tokenizer().tokens_min(text) > 0) == bool(text)
+
+
+def byte_level(**parts):
+    return TextTokenizer(json.dumps(json.loads(tokenizer()._tokenizer.to_str()) | parts))
+
+
+def test_lower_bound_only_where_every_byte_is_kept():
+    added = json.loads(tokenizer()._tokenizer.to_str())["added_tokens"]
+    split = {"type": "Split", "pattern": {"String": " "}, "invert": False}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    assert byte_level(pre_tokenizer=level).tokens_min("a" * 999) > 0
+    assert byte_level(
+        pre_tokenizer={"type": "Sequence", "pretokenizers": [split | {"behavior": "Isolated"}, level]}
+    ).tokens_min("a" * 999)
+    for parts in (
+        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [split | {"behavior": "Removed"}, level]}},
+        {"pre_tokenizer": {"type": "Whitespace"}},
+        {"normalizer": {"type": "NFC"}},
+        {"added_tokens": [added[0] | {"rstrip": True}, *added[1:]]},
+    ):
+        assert byte_level(**parts).tokens_min("a" * 999) == 0
+    assert TextTokenizer(sentencepiece_like().to_str()).tokens_min("a" * 999) == 0
+
+
+def test_encoding_lets_other_threads_run():
+    """The library's plain `encode` would hold them all up."""
+    text = "1" * 300_000
+    turns = 0
+    thread = threading.Thread(target=tokenizer().encode_literally, args=(text,))
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.001)
+        turns += 1
+    assert turns > 5
 
 
 def test_unknown_decoder_is_refused():

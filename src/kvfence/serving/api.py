@@ -10,9 +10,10 @@ Rules it keeps:
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from starlette.types import Receive, Scope, Send
 
@@ -29,7 +30,13 @@ from kvfence.serving.streaming import Choice, Finished, NoObserver, Observer, Ru
 from kvfence.serving.tenants import Principal, Tenants
 from kvfence.serving.tokenizer import TextTokenizer
 
-INLINE_CHARS_MAX = 4096  # a longer text is tokenised on a thread, so that other requests go on
+T = TypeVar("T")
+INLINE_SIZE_MAX = 4096  # more bytes or characters are worked on aside, so that other requests go on
+
+
+async def _aside(size: int, work: Callable[[], T]) -> T:
+    """Return what `work` returns, done on a thread when it is for more than a little input."""
+    return work() if size <= INLINE_SIZE_MAX else await asyncio.to_thread(work)
 
 
 def fits(needed_tokens: int, limit_tokens: int) -> bool:
@@ -91,7 +98,7 @@ class Endpoint:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def order(self, body: Mapping[str, object], started_at: float) -> Order:
+    async def order(self, body: bytes, started_at: float) -> Order:
         """Return what the body asks for. Raises ApiError."""
         raise NotImplementedError
 
@@ -106,7 +113,7 @@ class Endpoint:
             body = await connection.read_body(
                 bytes_max=settings.body_bytes_max, timeout_s=settings.body_timeout_s
             )
-            order = await self.order(parse_object(body), started_at)
+            order = await self.order(body, started_at)
             jobs = self._jobs(order, principal)
             self._admit(order, jobs, admission)
             with self._running(order, jobs, admission) as run:
@@ -130,6 +137,13 @@ class Endpoint:
             with_logprobs=common.sampling.logprobs is not None,
             with_usage=common.include_usage,
         )
+
+    def _check_length(self, text: str, param: str, max_tokens: int | None) -> None:
+        """Refuse a text that is too long however it is tokenised, which would take seconds."""
+        limit, tokens_min = self._api.frontend.limit_tokens, self._api.tokenizer.tokens_min(text)
+        needed = tokens_min + (max_tokens or 1)
+        if limit is not None and not self._api.admits(needed, limit):
+            raise context_too_long(needed, limit, param=param)
 
     def _jobs(self, order: Order, principal: Principal) -> list[Job]:
         common, jobs = order.common, []
@@ -231,33 +245,39 @@ class Endpoint:
 class Completions(Endpoint):
     """/v1/completions. Special tokens that a prompt spells are read as such: it is the raw interface."""
 
-    async def order(self, body: Mapping[str, object], started_at: float) -> Order:
+    async def order(self, body: bytes, started_at: float) -> Order:
         """See Endpoint."""
-        request: CompletionRequest = read_completion(body, vocab_size=self._api.vocab_size)
+        request: CompletionRequest = await _aside(
+            len(body), lambda: read_completion(parse_object(body), vocab_size=self._api.vocab_size)
+        )
         head = self._head("cmpl", request.common)
         prompts = [
-            await self._encode(prompt) if isinstance(prompt, str) else prompt for prompt in request.prompts
+            await self._encode(prompt, request.common) if isinstance(prompt, str) else prompt
+            for prompt in request.prompts
         ]
         answer = CompletionFormat(head)
         return Order(request.common, tuple(prompts), head.answer_id, answer, started_at, "prompt")
 
-    async def _encode(self, text: str) -> tuple[int, ...]:
-        def encode() -> tuple[int, ...]:
-            return self._api.tokenizer.encode(text, add_special_tokens=True)
-
-        return encode() if len(text) <= INLINE_CHARS_MAX else await asyncio.to_thread(encode)
+    async def _encode(self, text: str, common: Common) -> tuple[int, ...]:
+        self._check_length(text, "prompt", common.max_tokens)
+        return await _aside(
+            len(text), lambda: self._api.tokenizer.encode(text, add_special_tokens=True)
+        )  # fmt: skip
 
 
 class ChatCompletions(Endpoint):
     """/v1/chat/completions. Special tokens that a message spells are text."""
 
-    async def order(self, body: Mapping[str, object], started_at: float) -> Order:
+    async def order(self, body: bytes, started_at: float) -> Order:
         """See Endpoint."""
-        request: ChatRequest = read_chat(body, vocab_size=self._api.vocab_size)
+        request: ChatRequest = await _aside(
+            len(body), lambda: read_chat(parse_object(body), vocab_size=self._api.vocab_size)
+        )
         head = self._head("chatcmpl", request.common)
+
+        def check(text: str) -> None:
+            self._check_length(text, "messages", request.common.max_tokens)
+
         encode = self._api.template.encode
-        if sum(len(message.content) for message in request.messages) <= INLINE_CHARS_MAX:
-            tokens = encode(request.messages)
-        else:
-            tokens = await asyncio.to_thread(encode, request.messages)
+        tokens = await _aside(len(body), lambda: encode(request.messages, check=check))
         return Order(request.common, (tokens,), head.answer_id, ChatFormat(head), started_at, "messages")

@@ -68,15 +68,19 @@ class ChatTemplate:
             except jinja2.TemplateError as error:
                 raise OperatorError(f"the model's chat template cannot be read: {error}") from error
 
-    def encode(self, messages: Sequence[Message]) -> tuple[int, ...]:
+    def encode(
+        self, messages: Sequence[Message], *, check: Callable[[str], None] = lambda _: None
+    ) -> tuple[int, ...]:
         """Return the ids of the conversation, up to where the assistant is to speak.
 
+        `check` is called with the rendered text, and may raise to spare its encoding.
         Raises ApiError (400) when the model has no template, or the template refuses the messages.
         """
         guard = _choose_guard(messages)
         guarded = [Message(message.role, self._break(message.content, guard)) for message in messages]
         rendered = self._render(guarded)
         plain = rendered.replace(guard, "")
+        check(plain)
         ours = self._find(rendered)
         if _places(ours, rendered, guard) == _places(self._find(plain), plain, guard):
             ids = self._tokenizer.encode(plain, add_special_tokens=False)

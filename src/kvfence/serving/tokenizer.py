@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer
 
@@ -23,6 +24,8 @@ from kvfence.protocol.errors import OperatorError
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>\Z")
 # Decoders whose tokens are bytes independent of their neighbours, as `token_bytes` assumes.
 _BYTE_LEVEL = {"ByteLevel"}
+# Pre-tokenizers that cut a text and, "Removed" apart, drop nothing of it.
+_CUTTERS = {None, "ByteLevel", "Digits", "Split"}
 _SENTENCEPIECE = {"Replace", "ByteFallback", "Fuse", "Strip", "Metaspace", "Sequence"}
 
 
@@ -60,7 +63,8 @@ class TextTokenizer:
             tokenizer.no_truncation()
             tokenizer.no_padding()
         self._literal.encode_special_tokens = True
-        self._is_byte_level = _is_byte_level(json.loads(tokenizer_json).get("decoder"))
+        parts = json.loads(tokenizer_json)
+        self._is_byte_level = _is_byte_level(parts.get("decoder"))
         added = self._tokenizer.get_added_tokens_decoder()
         self._added = {token: entry.content.encode() for token, entry in added.items()}
         self.specials = {
@@ -71,6 +75,8 @@ class TextTokenizer:
         self._special_ids = frozenset(special.token for special in self.specials.values())
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
         self.vocab_size = 1 + max(vocabulary.values(), default=-1)
+        keeps_bytes = self._is_byte_level and _keeps_bytes(parts)
+        self._token_bytes_max = max(map(len, vocabulary), default=1) if keeps_bytes else None
         self.chat_template = chat_template
         self.settings: Mapping[str, object] = settings or {}
 
@@ -91,11 +97,18 @@ class TextTokenizer:
 
     def encode(self, text: str, *, add_special_tokens: bool) -> tuple[int, ...]:
         """Return the ids of `text`; special tokens written in it count as such."""
-        return tuple(self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids)
+        return _encode(self._tokenizer, text, add_special_tokens=add_special_tokens)
 
     def encode_literally(self, text: str) -> tuple[int, ...]:
         """Return the ids of `text` with nothing in it read as a special token."""
-        return tuple(self._literal.encode(text, add_special_tokens=False).ids)
+        return _encode(self._literal, text, add_special_tokens=False)
+
+    def tokens_min(self, text: str) -> int:
+        """Return how many tokens `text` has at the least, without encoding it.
+
+        A lower bound, so that a text that can never fit need not be encoded; 0 where none is known.
+        """
+        return 0 if self._token_bytes_max is None else -(-len(text.encode()) // self._token_bytes_max)
 
     def is_special(self, token: int) -> bool:
         """Whether the token has no text of its own."""
@@ -125,6 +138,23 @@ class TextTokenizer:
             return raw.decode()
         except UnicodeDecodeError:
             return "bytes:" + "".join(f"\\x{byte:02x}" for byte in raw)
+
+
+def _encode(tokenizer: Tokenizer, text: str, *, add_special_tokens: bool) -> tuple[int, ...]:
+    # Of the library's ways to encode, only the batch lets other threads run meanwhile.
+    (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+    return tuple(encoding.ids)
+
+
+def _keeps_bytes(parts: Mapping[str, Any]) -> bool:
+    """Whether every byte of a text ends up in some token, so that tokens can be bounded by bytes."""
+    swallows = any(entry["lstrip"] or entry["rstrip"] for entry in parts.get("added_tokens") or ())
+    cutters = parts.get("pre_tokenizer") or {}
+    kinds = {
+        (cutter.get("type"), cutter.get("behavior")) for cutter in cutters.get("pretokenizers", [cutters])
+    }
+    drops = any(kind not in _CUTTERS or behavior == "Removed" for kind, behavior in kinds)
+    return not swallows and not drops and parts.get("normalizer") is None
 
 
 def _is_byte_level(decoder: object) -> bool:
