@@ -119,9 +119,11 @@ class Joined:
         queue_max=8,
         hello=True,
         checks_laws=True,
+        same_prompts=False,
     ):
         self.decisions = decisions or Decisions()
         self.checks_laws = checks_laws
+        self.same_prompts = same_prompts
         self.sizes = (prefill_pages, decode_pages, spare)
         self.context = context or 10_000
         self.make_prefix = prefix or (lambda _ledger: NoPrefix())
@@ -235,13 +237,16 @@ class Joined:
         """Submit a prompt of that many tokens; return the request's number."""
         self.submitted += 1
         number = self.submitted
-        self.prompts[number] = tokens or tuple(number * 1000 + i for i in range(prompt))
+        self.prompts[number] = tokens or tuple(self._salt(number) + i for i in range(prompt))
         self.answers[number] = []
         out = self.feed("r", events.Submitted(number, len(self.prompts[number]), max_tokens))
         known = self.router.requests.get(number)
         self.max_tokens[number] = 0 if known is None else known.max_tokens
         assert out, "a submission always has an answer or a timer"
         return number
+
+    def _salt(self, number):
+        return 1000 if self.same_prompts else number * 1000
 
     def leave(self, request):
         self.feed("r", events.ClientGone(request))
@@ -339,6 +344,22 @@ class Joined:
         write.is_loose = True
         c = write.command
         self.feed(write.writer.node, events.WriteFailed(c.lease, c.batch))
+
+    def drop(self, write):
+        """The transport gives the batch up and proves that nothing of it will land."""
+        self.writes.remove(write)
+        c = write.command
+        self.feed(write.writer.node, events.WriteFailed(c.lease, c.batch, quiet=True))
+
+    def reconnect(self, name, target):
+        """A new connection from prefill to decode: what was loose on an older one is gone for good."""
+        writer, decode = self.seats[name].peer, self.seats[target].peer
+        if (writer, decode) in self.cuts or decode in self.seats[name].core.destroying:
+            return
+        self.writes = [
+            w for w in self.writes if not (w.is_loose and (w.writer, w.command.decode) == (writer, decode))
+        ]
+        self.feed(name, events.Reconnected(decode))
 
     def _put(self, write):
         c = write.command

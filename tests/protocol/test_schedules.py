@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.protocol.rig import Joined
+from tests.protocol.test_prefill import Shelf
 
 from kvfence.protocol import Decisions, Reach, events
 from kvfence.protocol.words import Role
@@ -20,6 +21,13 @@ STEPS_MAX = 120
 SIZES = ((3, 2), (8, 5), (13, 30), (4, 40), (30, 9))  # prompt, max_tokens
 TIMERS_MAX = 400
 CANARY_RUNS_MAX = 300
+
+
+def network_faults(rig):
+    """A control network that repeats and reorders: more than ours does. Illegal events are then legal."""
+    links = [link for link, queue in sorted(rig.links.items()) if queue and link[0] != link[1]]
+    actions = [("repeat", link) for link in links]
+    return actions + [("swap", link) for link in links if len(rig.links[link]) > 1]
 
 
 def rare_actions(rig):
@@ -33,6 +41,8 @@ def rare_actions(rig):
     actions += [("retire", name) for name, seat in rig.seats.items() if seat.in_flight]
     actions += [("lose", link) for link, queue in sorted(rig.links.items()) if queue and link[0] != link[1]]
     actions += [("crash", name) for name in rig.seats]
+    actions += [("drop", i) for i, write in enumerate(rig.writes) if not write.is_loose]
+    actions += [("reconnect", (p, d)) for p in rig.seats for d in rig.seats if p[0] == "p" and d[0] == "d"]
     actions += [("suspect", (d, p)) for d in rig.seats for p in rig.seats if d[0] == "d" and p[0] == "p"]
     return actions
 
@@ -58,6 +68,15 @@ def act(rig, action):
         rig.links[key].popleft()
     elif kind == "crash":
         rig.crash(key)
+    elif kind == "drop":
+        rig.drop(rig.writes[key])
+    elif kind == "reconnect":
+        rig.reconnect(*key)
+    elif kind == "repeat":
+        rig.links[key].appendleft(rig.links[key][0])
+    elif kind == "swap":
+        queue = rig.links[key]
+        queue[0], queue[1] = queue[1], queue[0]
     elif kind == "suspect":
         rig.feed(key[0], events.PeerLost(rig.peer(key[1])))
 
@@ -89,14 +108,18 @@ def come_home(rig):
             _, name, i = min(timers)
             rig.fire_timer(name, rig.seats[name].timers[i])
     rig.assert_home()
+
+
+def assert_nothing_illegal(rig):
+    """While control messages keep their order, nobody ever says what has no row."""
     for seat in rig.seats.values():
-        assert "illegal" not in seat.core.counts, seat.core.counts
+        assert "illegal" not in seat.core.counts, rig.story(200)
 
 
-def play(rig, choices):
+def play(rig, choices, *, more=lambda _rig: []):
     """The safety phase: mostly what is pending, sometimes something rare."""
     for choice in choices:
-        usual, rare = rig.pending(), rare_actions(rig)
+        usual, rare = rig.pending(), rare_actions(rig) + more(rig)
         if choice % 3 and usual:
             rig.do(usual[choice // 3 % len(usual)])
         elif rare:
@@ -113,6 +136,7 @@ def test_one_prefill_one_decode(choices):
     rig = Joined(prefill_pages=12, decode_pages=12)
     play(rig, choices)
     come_home(rig)
+    assert_nothing_illegal(rig)
 
 
 @QUICK
@@ -121,6 +145,24 @@ def test_two_and_two_with_tiny_pools(choices):
     rig = Joined(prefill_pages=12, decode_pages=12, spare=1, prefills=2, decodes=2, batch_pages=1)
     play(rig, choices)
     come_home(rig)
+    assert_nothing_illegal(rig)
+
+
+@QUICK
+@given(choices=CHOICES)
+def test_a_network_that_repeats_and_reorders(choices):
+    rig = Joined(prefill_pages=12, decode_pages=12)
+    play(rig, choices, more=network_faults)
+    come_home(rig)
+
+
+@QUICK
+@given(choices=CHOICES)
+def test_with_a_prefix_cache(choices):
+    rig = Joined(prefill_pages=12, decode_pages=12, prefix=Shelf, same_prompts=True)
+    play(rig, choices)
+    come_home(rig)
+    assert_nothing_illegal(rig)
 
 
 class FreesOnDeadline(Decisions):
