@@ -70,7 +70,7 @@ def test_decode_in_blocks_of_rows_equals_decode_at_once(monkeypatch):
     paged = served("mistral")
     tables = [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(5)]
     views = fill_with(0.5, paged, 15)
-    rows = [DecodeRow(i, 2 * i, table) for i, table in enumerate(tables)]
+    rows = [DecodeRow(i + 1, 2 * i, table) for i, table in enumerate(tables)]
     whole = paged.decode(views, rows)
     monkeypatch.setattr(attention_decode, "BLOCK_BYTES", 1)
     assert relative(whole, paged.decode(views, rows)) < TOLERANCE
