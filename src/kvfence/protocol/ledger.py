@@ -130,12 +130,15 @@ class PageLedger:
             return None
         taken = self._free[: -n - 1 : -1]
         del self._free[-n:]
-        epoch, owner = self.epoch, self.owner
-        for page in taken:
-            epoch[page] += 1
+        target = MOVES[PageState.FREE, Move.LEASE]
+        self._count_move(taken, {PageState.FREE: n}, target)
+        epoch, owner, state, value = self.epoch, self.owner, self.state, int(target)
+        epochs = [old + 1 for old in map(epoch.__getitem__, taken)]
+        for page, new in zip(taken, epochs, strict=True):  # one pass: a lease can be half of the pool
+            epoch[page] = new
             owner[page] = sequence
-        self._move(Move.LEASE, taken)
-        return tuple(map(PageRef, taken, map(epoch.__getitem__, taken)))
+            state[page] = value
+        return tuple(map(PageRef, taken, epochs))
 
     def open(self, refs: Iterable[PageRef]) -> None:
         """RESERVED → OPEN: this node will append to them."""
@@ -206,7 +209,7 @@ class PageLedger:
 
     def _move(self, move: Move, pages: Sequence[int]) -> None:
         """Move every page along its row, or none: an illegal move raises before anything is changed."""
-        state, counts = self.state, self._counts
+        state = self.state
         before = bytes(map(state.__getitem__, pages))
         target: PageState | None = None
         for value in set(before):
@@ -216,9 +219,14 @@ class PageLedger:
         if target is None:
             return  # no pages, nothing to do
         invariant(len(set(pages)) == len(before), f"a page is named twice in one {move.value}")
-        for value in set(before):
-            counts[value] -= before.count(value)
-        counts[target] += len(before)
+        self._count_move(pages, {PageState(value): before.count(value) for value in set(before)}, target)
         value = int(target)
         for page in pages:
             state[page] = value
+
+    def _count_move(self, pages: Sequence[int], left: dict[PageState, int], target: PageState) -> None:
+        invariant(sum(left.values()) == len(pages), "every page that moves leaves one state")
+        for state, n in left.items():
+            invariant(self._counts[state] >= n, f"more pages leave {state.name} than are in it")
+            self._counts[state] -= n
+        self._counts[target] += len(pages)
