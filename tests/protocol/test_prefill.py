@@ -684,6 +684,16 @@ def test_an_unpinned_match_can_be_evicted_under_its_reader():
     assert record.pinned == ()
 
 
+def test_a_page_published_before_it_is_sealed_breaks_law_8():
+    class Early(Decisions):
+        def publishes(self, *, sealed):
+            return True
+
+    rig = quiet_rig(prefix=Shelf, decisions=Early())
+    with pytest.raises(InvariantError, match="sharing by domain"):
+        rig.feed("p0", replace(handed(rig, tokens=13), tokens=SHARED))
+
+
 def test_prefilling_stage_is_what_the_router_sees():
     rig = prefilling()
     assert rig.lease("p0").state is PrefillState.SENDING

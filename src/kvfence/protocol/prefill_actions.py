@@ -54,6 +54,7 @@ class PrefillActions(PrefillRecords):
                 record.lease, record.attempt, record.tokens, record.pages, cached_tokens, record.owner
             )
         )
+        self._publish_if_sealed(record)
         self._do_post_more(record)
 
     def _absent_refuse(self, refusing: Refusing) -> None:
@@ -97,15 +98,17 @@ class PrefillActions(PrefillRecords):
         record.computed_tokens = event.tokens_done
         record.first_token = event.first_token
         self._seal_up_to(record, len(record.pages))
-        if self.decisions.publishes(sealed=record.sealed_pages == len(record.pages)):
-            self._publish(record)
+        self._publish_if_sealed(record)
         self._do_post_more(record)
 
     def _seal_up_to(self, record: PrefillLease, pages: int) -> None:
         self.ledger.seal(record.pages[record.sealed_pages : pages])
         record.sealed_pages = max(record.sealed_pages, pages)
 
-    def _publish(self, record: PrefillLease) -> None:
+    def _publish_if_sealed(self, record: PrefillLease) -> None:
+        """Law 8: asked at the start too, where the answer is no, so that the wrong answer can be tried."""
+        if not self.decisions.publishes(sealed=record.sealed_pages == len(record.pages)):
+            return
         full = len(record.tokens) // self.config.page_tokens
         if full > record.prefix_pages:
             tokens = record.tokens[: full * self.config.page_tokens]
