@@ -209,7 +209,9 @@ def serving_figures(result: Result) -> list[Figure]:
         Figure(
             "`kvfence serve` to the first token, model converted",
             f"{first['least']:.1f} s",
-            f"{first['count']} starts, most {first['most']:.1f} s",
+            f"{first['count']} starts, most {first['most']:.1f} s; CPU "
+            f"{start['all_processes_cpu_seconds']['least']:.1f} s, at most "
+            f"{start['longest_process_cpu_seconds']['least']:.1f} s of it in one process",
             f"under {start['target_seconds']:g} s",
             first["least"] < start["target_seconds"],
         ),

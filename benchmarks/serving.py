@@ -77,10 +77,14 @@ def run(*, quick: bool, flags: Sequence[str] = ()) -> dict[str, Any]:
 def _first_token(deployment: Deployment) -> dict[str, float]:
     deployment.wait_ready()
     ready = time.monotonic()
+    spent = deployment.cpu_seconds()
     (answer,) = asyncio.run(_ask_all(deployment, [_prompt(0)], 1))
     return {
         "url_seconds": ready - deployment.started,
         "first_token_seconds": ready - deployment.started + answer.ttft_ms / 1e3,
+        # What it would take at least where every process has a core to itself.
+        "longest_process_cpu_seconds": max(spent.values()),
+        "all_processes_cpu_seconds": sum(spent.values()),
     }
 
 
