@@ -4,10 +4,11 @@ import json
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM
 
 from kvfence.engine.gguf import convert_gguf
-from kvfence.engine.loading import CONVERTED_MARK, default_model_path
+from kvfence.engine.loading import CONVERTED_MARK, default_model_path, resolve_model
 from kvfence.protocol.errors import OperatorError
 
 
@@ -38,3 +39,10 @@ def test_the_default_model_keeps_its_weights_tokenizer_and_template(tmp_path):
         ids = torch.tensor([[1, 2, 3]])
         with torch.inference_mode():
             assert torch.equal(direct(ids).logits, converted(ids).logits)
+
+
+def test_each_digit_of_the_default_model_is_a_token_of_its_own():
+    tokenizer = Tokenizer.from_file(str(resolve_model().tokenizer_file))
+    ids = tokenizer.encode("In 1969", add_special_tokens=False).ids
+    assert [tokenizer.decode([token]) for token in ids][-4:] == ["1", "9", "6", "9"]
+    assert tokenizer.decode(ids) == "In 1969"

@@ -15,11 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gguf import GGUFReader
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from kvfence.engine.loading import CONVERTED_MARK
 from kvfence.engine.quiet import quiet_transformers
 from kvfence.protocol.errors import OperatorError
+
+# Values of `tokenizer.ggml.pre` that mean one token a digit, as SmolLM and SmolLM2 were trained.
+SINGLE_DIGITS = frozenset({"smollm"})
 
 
 def convert_gguf(source: Path, target: Path, mark: dict[str, str]) -> None:
@@ -65,3 +69,22 @@ def _write(source: Path, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
     if not (folder / "tokenizer.json").is_file():
         raise OperatorError(f"{source} has no tokenizer that the tokenizers library can read")
+    if _pre_tokenizer_name(source) in SINGLE_DIGITS:
+        split_digits(folder / "tokenizer.json")
+
+
+def _pre_tokenizer_name(source: Path) -> str | None:
+    field = GGUFReader(str(source)).get_field("tokenizer.ggml.pre")
+    return None if field is None else str(field.contents())
+
+
+def split_digits(tokenizer_file: Path) -> None:
+    """Let each digit stand alone before byte-level splitting: what a GGUF file says by one word only.
+
+    transformers reads the vocabulary of such a file and not this word, so that "12" would become a
+    token that the model never saw in training.
+    """
+    tokenizer = json.loads(tokenizer_file.read_text(encoding="utf-8"))
+    digits = {"type": "Digits", "individual_digits": True}
+    tokenizer["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [digits, tokenizer["pre_tokenizer"]]}
+    tokenizer_file.write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")

