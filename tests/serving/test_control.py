@@ -24,7 +24,7 @@ ROUTER = Peer("router", 10)
 class Node:
     """A plane with its deliveries."""
 
-    def __init__(self, tmp_path, peer, role, *, secret=SECRET, lost_ms=5_000, name=None):
+    def __init__(self, tmp_path, peer, role, *, secret=SECRET, hello_ms=20, lost_ms=None, name=None):
         self.peer = peer
         self.inbox: queue.Queue = queue.Queue()
         self.router_address = f"ipc://{tmp_path}/router.ctl"
@@ -35,8 +35,8 @@ class Node:
             bind=f"ipc://{tmp_path}/{name or peer.node}.ctl",
             router_address=None if role is Role.ROUTER else self.router_address,
             deliver=self.inbox.put,
-            hello_ms=20,
-            lost_ms=lost_ms,
+            hello_ms=hello_ms,
+            lost_ms=lost_ms or max(5_000, 3 * hello_ms),
         )
         self.plane.announce(HelloMessage(role=role, control_address=self.plane.address))
         self.plane.start()
@@ -183,3 +183,25 @@ def test_a_restarted_node_is_heard_under_its_new_incarnation(tmp_path, nodes):
     assert drops(router, "unknown_target") == 1
     router.plane.send(second.peer, AbortMessage(AttemptId(1, 2, 1)))
     second.wait_for(abort_of(2))
+
+
+def test_a_new_peer_hears_hello_before_anything_else(tmp_path, nodes):
+    """What strangers say is dropped, and hellos are far apart: a first message must not come before."""
+    router = Node(tmp_path, ROUTER, Role.ROUTER, hello_ms=60_000, lost_ms=180_000)
+    nodes.append(router)
+    nodes.append(first := Node(tmp_path, Peer("prefill-0", 5), Role.PREFILL, hello_ms=60_000))
+    router.wait_for(hello_of(first.peer))
+    nodes.append(decode := Node(tmp_path, Peer("decode-0", 6), Role.DECODE, hello_ms=60_000))
+    router.wait_for(hello_of(decode.peer))
+    router.plane.send(decode.peer, AbortMessage(AttemptId(1, 1, 1)))
+    router.plane.send(first.peer, AbortMessage(AttemptId(1, 1, 1)))
+    heard = []
+    decode.wait_for(lambda item: heard.append(type(item.body)) or abort_of(1)(item))
+    assert heard.index(HelloMessage) < heard.index(AbortMessage)
+    # The others are told of it before a message can name it.
+    told = []
+    first.wait_for(lambda item: told.append(item.body) or abort_of(1)(item))
+    named = [body for body in told if isinstance(body, DirectoryMessage) and body.nodes]
+    assert decode.peer in {entry.peer for body in named for entry in body.nodes}
+    first.wait_for(hello_of(decode.peer))
+    decode.wait_for(hello_of(first.peer))

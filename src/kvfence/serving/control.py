@@ -243,6 +243,9 @@ class ControlPlane:
         known = self._links.get(entry.peer.node)
         if known is not None and known.entry.peer.incarnation > entry.peer.incarnation:
             return
+        if known is None or known.entry.peer != entry.peer:
+            # The hello goes before whatever is sent to the new incarnation, which drops what strangers say.
+            self._due_now = True
         if known is not None and known.entry.control_address == entry.control_address:
             if known.entry.peer != entry.peer:
                 known.heard_at = None

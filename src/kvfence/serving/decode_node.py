@@ -287,7 +287,7 @@ class DecodeNode(NodeLoop):
         self._outgoing.clear()
 
     # ------------------------------------------------------------ the rest of the loop
-    def on_peer(self, peer: Peer, hello: HelloMessage) -> None:
+    def on_peer(self, peer: Peer, role: Role, pages_address: str | None, *, heard: bool) -> None:
         """Writers come to this node; it goes to nobody."""
 
     def poll(self) -> None:

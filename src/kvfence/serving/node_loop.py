@@ -15,7 +15,7 @@ import structlog
 from kvfence.protocol import PageLedger, PageState
 from kvfence.protocol.errors import PeerError
 from kvfence.protocol.events import DrainRequested, Hello, PeerLost
-from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, RefusalCode
+from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, RefusalCode, Role
 from kvfence.serving.control import ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import Core, CoreDriver
 from kvfence.serving.stats import NodeStats
@@ -103,8 +103,8 @@ class NodeLoop(ABC):
         """This node as it is now."""
 
     @abstractmethod
-    def on_peer(self, peer: Peer, hello: HelloMessage) -> None:
-        """A peer said hello; the core was told already."""
+    def on_peer(self, peer: Peer, role: Role, pages_address: str | None, *, heard: bool) -> None:
+        """A peer said hello (`heard`), which the core was told, or the router says that it is there."""
 
     # ------------------------------------------------------------ the loop
     def run(self) -> None:
@@ -173,8 +173,11 @@ class NodeLoop(ABC):
         sender, body = received.sender, received.body
         if isinstance(body, HelloMessage):
             self.driver.feed(Hello(sender, body.role, body.pool_tokens, body.free_pages, body.draining))
-            self.on_peer(sender, body)
-        elif not isinstance(body, DirectoryMessage):
+            self.on_peer(sender, body.role, body.pages_address, heard=True)
+        elif isinstance(body, DirectoryMessage):
+            for entry in body.nodes:
+                self.on_peer(entry.peer, entry.role, entry.pages_address, heard=False)
+        else:
             try:
                 self.on_message(sender, body)
             except PeerError as error:

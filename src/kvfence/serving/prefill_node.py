@@ -66,6 +66,7 @@ class PrefillNode(NodeLoop):
         self._parts = parts
         self._pages, self._executor, self._links = parts.pages, parts.executor, parts.links
         self._hands: dict[LeaseId, _Hand] = {}
+        self._spoken_of: dict[str, int] = {}  # newest incarnation of each decode node; as many as nodes
         self._steps = 0
         self.stats.begin("prefill_tokens_total", "prefill_cached_tokens_total")
         self.stats.begin("transfer_bytes_total", "transfer_seconds_total")
@@ -111,11 +112,17 @@ class PrefillNode(NodeLoop):
         if not known and body.lease not in self._executor.jobs:
             self._hands.pop(body.lease, None)  # refused: nothing of it is kept
 
-    def on_peer(self, peer: Peer, hello: HelloMessage) -> None:
-        """Open a page connection to every decode incarnation."""
-        if hello.role is not Role.DECODE or hello.pages_address is None:
+    def on_peer(self, peer: Peer, role: Role, pages_address: str | None, *, heard: bool) -> None:
+        """Open a page connection to every decode incarnation.
+
+        The router says of a new one before it hands over a lease there; the hello may come after that.
+        An incarnation that the router only speaks of is tried once: it may be dead.
+        """
+        if role is not Role.DECODE or pages_address is None:
             return
-        if self._links.connect(peer, hello.pages_address):
+        is_new = peer.incarnation > self._spoken_of.get(peer.node, -1)
+        self._spoken_of[peer.node] = max(peer.incarnation, self._spoken_of.get(peer.node, -1))
+        if (heard or is_new) and self._links.connect(peer, pages_address):
             self.driver.feed(events.Reconnected(peer))
 
     # ------------------------------------------------------------ commands out
