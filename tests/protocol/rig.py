@@ -57,6 +57,7 @@ class Write:
     writer: Peer
     command: commands.PostBatch
     is_loose: bool = False
+    reads_sources: bool = True
 
 
 @dataclass
@@ -92,7 +93,7 @@ class Seat:
     rows: dict[LeaseId, Row] = field(default_factory=dict)
     prompts: dict[LeaseId, commands.StartPrefill] = field(default_factory=dict)
     step: int = 0
-    in_flight: list[int] = field(default_factory=list)  # decode steps
+    in_flight: dict[int, list[PageRef]] = field(default_factory=dict)  # decode steps, what they read
 
 
 class Joined:
@@ -139,6 +140,8 @@ class Joined:
         self.finished: dict[int, End] = {}
         self.max_tokens: dict[int, int] = {}
         self.cuts: set[tuple[Peer, Peer]] = set()
+        self.aborted: set[AttemptId] = set()
+        self.posted: dict[tuple[Peer, LeaseId], int] = {}
         self.lost_with_router: set[int] = set()
         self.expects_no_late_write = True
         self.incarnations = 0
@@ -201,7 +204,7 @@ class Joined:
             self.lost_with_router |= set(self.prompts) - set(self.finished)
         for write in self.writes:
             if write.writer == old:
-                write.is_loose = True
+                write.is_loose, write.reads_sources = True, False
         self.writes = [w for w in self.writes if w.command.decode != old]
         self.boot(name)
         if tell:
@@ -361,8 +364,17 @@ class Joined:
         ]
         self.feed(name, events.Reconnected(decode))
 
+    def _assert_held(self, seat, refs, reader):
+        """What is read now was not given to anybody else meanwhile (law 4)."""
+        ledger = seat.core.ledger
+        for ref in refs:
+            is_held = ledger.epoch[ref.page] == ref.epoch and ledger.state[ref.page] != PageState.FREE
+            assert is_held, f"{ref} is freed under {reader} (law 4)"
+
     def _put(self, write):
         c = write.command
+        if write.reads_sources:
+            self._assert_held(self.seats[write.writer.node], c.sources, "an outgoing write")
         seat = self.seats[c.decode.node]
         if seat.peer == c.decode:
             for ref in c.targets:
@@ -391,7 +403,7 @@ class Joined:
         seat = self.seats[name]
         rows = [row for row in seat.rows.values() if not row.wants_page]
         seat.step += 1
-        seat.in_flight.append(seat.step)
+        seat.in_flight[seat.step] = [ref for row in rows for ref in row.pages]
         for row in rows:
             for ref in row.pages:
                 assert seat.content[ref.page][0] == row.start.lease, f"{ref} is read by another lease"
@@ -403,7 +415,10 @@ class Joined:
 
     def retire(self, name):
         """Retire the oldest step in flight."""
-        self.feed(name, events.StepRetired(self.seats[name].in_flight.pop(0)))
+        seat = self.seats[name]
+        step = next(iter(seat.in_flight))
+        self._assert_held(seat, seat.in_flight.pop(step), "a decode step")
+        self.feed(name, events.StepRetired(step))
 
     def retire_all(self):
         """Retire every step that is in flight, those that a test launched by itself too."""
@@ -443,7 +458,7 @@ class Joined:
         elif isinstance(command, commands.DestroyConnection):
             for write in self.writes:
                 if write.writer == seat.peer and write.command.decode == command.peer:
-                    write.is_loose = True
+                    write.is_loose, write.reads_sources = True, False
             self.feed(name, events.ConnectionDestroyed(command.peer))
         elif isinstance(command, commands.StartPrefill):
             self._launch_chunk(seat, command)
@@ -484,6 +499,7 @@ class Joined:
 
     def _end_chunk(self, seat, chunk):
         name, lease = seat.peer.node, chunk.command.lease
+        self._assert_held(seat, chunk.command.pages, "a prefill step")
         self.feed(name, events.StepRetired(chunk.step))
         if lease in seat.prompts:
             is_last = chunk.done == len(chunk.command.tokens)
@@ -503,6 +519,8 @@ class Joined:
 
     # ------------------------------------------------------------ commands: router
     def carry_send_reserve(self, seat, c):
+        before = AttemptId(c.attempt.incarnation, c.attempt.request, c.attempt.number - 1)
+        assert c.attempt.number == 1 or before in self.aborted, f"{before} was not aborted before {c.attempt}"
         token_hash = hash_tokens(self.tokens_of(c.attempt))
         self.send(
             seat,
@@ -519,6 +537,7 @@ class Joined:
         )
 
     def carry_send_abort(self, seat, c):
+        self.aborted.add(c.attempt)
         self.send(seat, c.peer, events.Abort(seat.peer, c.attempt))
 
     def carry_deliver_token(self, _seat, c):
@@ -594,6 +613,9 @@ class Joined:
 
     def carry_post_batch(self, seat, c):
         assert len(c.sources) == len(c.targets)
+        key = (seat.peer, c.lease)
+        assert c.first_ordinal == self.posted.get(key, 0), f"{c} is posted out of order, or twice"
+        self.posted[key] = c.first_ordinal + len(c.sources)
         self.writes.append(Write(seat.peer, c))
 
     def carry_stop_posting(self, seat, c):
@@ -609,6 +631,21 @@ class Joined:
     def story(self, lines=60):
         """The last events and commands, for a failing test's message."""
         return "\n".join(f"{name} {way} {what}" for name, way, what in self.log[-lines:])
+
+    def wrong_answers(self):
+        """Say which client got a token twice, out of order, or a cheerful end too early."""
+        for number, positions in self.answers.items():
+            start = len(self.prompts[number])
+            if positions != list(range(start, start + len(positions))):
+                return f"request {number} got {positions}"
+            end = self.finished.get(number)
+            if end is None:
+                continue
+            if end.reason is EndReason.INTEGRITY:
+                return f"request {number} was stopped by the fence: {end.integrity}"
+            if end.reason is EndReason.LENGTH and len(positions) != self.max_tokens[number]:
+                return f"request {number} ended by length after {len(positions)} tokens"
+        return None
 
     def lease(self, name="d0", index=-1):
         return list(self.seats[name].core.leases.values())[index]

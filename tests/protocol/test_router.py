@@ -250,6 +250,21 @@ def test_an_answer_with_a_hole_is_no_cheerful_stop():
     assert only(out, commands.FinishRequest).end.reason is EndReason.TRANSFER
 
 
+def test_a_lost_last_token_is_seen():
+    rig = prefilling()
+    said_by_decode(rig, events.TokenMade, 10)
+    out = ended(rig, EndReason.STOP, next_position=12)
+    assert only(out, commands.FinishRequest).end.reason is EndReason.TRANSFER
+    rig = prefilling()
+    said_by_decode(rig, events.TokenMade, 10)
+    out = ended(rig, EndReason.STOP, next_position=11)
+    assert only(out, commands.FinishRequest).end.reason is EndReason.STOP
+    rig = prefilling()
+    said_by_decode(rig, events.TokenMade, 10)
+    out = ended(rig, EndReason.LENGTH)
+    assert only(out, commands.FinishRequest).end.reason is EndReason.TRANSFER, "nine were asked for"
+
+
 def test_tokens_of_another_attempt_are_dropped_and_aborted():
     rig = queued()
     said_by_decode(rig, events.TokenMade, 8, number=7)

@@ -193,6 +193,8 @@ def sharing_by_domain(core: Core) -> None:
             idle = ledger.owner[page] == 0 and ledger.pins[page] == 0
             invariant(idle, f"sharing by domain: CACHED page {page} is owned or pinned")
     for lease in core.leases.values():
+        all_pinned = lease.pinned == tuple(ref.page for ref in lease.pages[: lease.prefix_pages])
+        invariant(all_pinned, f"sharing by domain: {lease.lease} reads prefix pages that it did not pin")
         for page in lease.published:
             is_sealed = ledger.state[page] == PageState.SEALED
             invariant(is_sealed, f"sharing by domain: page {page} is published but not sealed")

@@ -170,8 +170,8 @@ class RouterActions(Machine):
             end = End(EndReason.LENGTH)  # it was preempted after its last token
         if end.refusal is not None:
             end = End(end.reason, refusal=self._final_refusal(record, end.refusal), detail=end.detail)
-        if record.lost_tokens and end.reason in _CHEERFUL:
-            end = End(EndReason.TRANSFER, detail=f"{record.lost_tokens} tokens came after a missing one")
+        if end.reason in _CHEERFUL and self._misses_tokens(record, end):
+            end = End(EndReason.TRANSFER, detail="tokens were lost between decode and router")
         self._enter_closing(record, end)
 
     def _do_report_refusal(self, record: RouterRequest, event: events.ReserveRefused) -> None:
@@ -227,6 +227,12 @@ class RouterActions(Machine):
         for peer in (record.decode, record.prefill):
             if peer is not None:
                 self._say(commands.SendAbort(peer, record.attempt))
+
+    def _misses_tokens(self, record: RouterRequest, end: End) -> bool:
+        """Law 7: an answer with a hole, or without its end, is no answer."""
+        is_short = end.reason is EndReason.LENGTH and record.delivered_tokens < record.max_tokens
+        differs = end.next_position is not None and end.next_position != record.tokens
+        return record.lost_tokens > 0 or is_short or differs
 
     def _release_prefill(self, record: RouterRequest) -> None:
         load = None if record.prefill is None else self.nodes.get(record.prefill)

@@ -160,12 +160,17 @@ class IntegrityReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of an attempt."""
+    """The end of an attempt.
+
+    `next_position` is the position after its last token, where the executor knows it: by it the router
+    sees that no token was lost on the way.
+    """
 
     reason: EndReason
     integrity: IntegrityReason | None = None
     refusal: Refusal | None = None
     detail: str = ""
+    next_position: int | None = None
 
 
 @unique
