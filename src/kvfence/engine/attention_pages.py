@@ -6,6 +6,7 @@ tables. Gathered numbers land in scratch that is overwritten before it is read a
 It does not attend and does not decide who owns a page.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -26,9 +27,7 @@ class Scratch:
 
     def lend(self, name: str, shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
         """Return a tensor of `shape` with arbitrary content, of the dtype and device of `like`."""
-        needed = 1
-        for size in shape:
-            needed *= size
+        needed = math.prod(shape)
         key = (name, like.dtype, like.device)
         buffer = self._buffers.get(key)
         if buffer is None or buffer.numel() < needed:
@@ -66,11 +65,13 @@ class SlotWriter:
             view.index_put_((self._pages, self._slots), by_token)
 
 
-def gather(view: torch.Tensor, index: torch.Tensor, rows: int, scratch: Scratch, name: str) -> torch.Tensor:
-    """Copy `index` [rows x n] pages of a region side by side → [rows, n x page_tokens, kv_heads, dim]."""
-    out = scratch.lend(name, (index.numel(), *view.shape[1:]), view)
-    torch.index_select(view, 0, index, out=out)
-    return out.view(rows, -1, *view.shape[2:])
+def gather(view: torch.Tensor, index: torch.Tensor, scratch: Scratch, name: str) -> torch.Tensor:
+    """Copy the pages `index` [rows, n] of a region side by side → [rows, n x page_tokens, kv_heads, dim]."""
+    rows, width = index.shape
+    _, page_tokens, heads, dim = view.shape
+    out = scratch.lend(name, (rows * width, page_tokens, heads, dim), view)
+    torch.index_select(view, 0, index.view(-1), out=out)
+    return out.view(rows, width * page_tokens, heads, dim)
 
 
 def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

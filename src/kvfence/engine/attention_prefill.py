@@ -49,7 +49,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Pages to gather for a group [count x n], the slots that matter, and the mask over those."""
+    """Pages to gather for a group [count, n], the slots that matter, and the mask over those."""
 
     index: torch.Tensor
     slots: slice
@@ -102,14 +102,11 @@ class PrefillStep:
             return attend_causal(query, key, value, rules)
         split = fits and group.length >= SPLIT_TOKENS_MIN and can_split(query, value, rules)
         plan = self._plan(group, call, split=split)
-        old_key = self._gather(self._views.k[layer], plan, group, "key")
-        old_value = self._gather(self._views.v[layer], plan, group, "value")
+        old_key = gather(self._views.k[layer], plan.index, self._scratch, "key")[:, plan.slots]
+        old_value = gather(self._views.v[layer], plan.index, self._scratch, "value")[:, plan.slots]
         if split:
             return attend_split(query, (old_key, old_value), (key, value), rules)
         return attend_dense(query, old_key, old_value, plan.bias, rules)
-
-    def _gather(self, view: torch.Tensor, plan: _Plan, group: _Group, name: str) -> torch.Tensor:
-        return gather(view, plan.index, group.count, self._scratch, name)[:, plan.slots]
 
     def _plan(self, group: _Group, call: AttentionCall, *, split: bool) -> _Plan:
         name = (group.offset, call.window, split)
@@ -140,7 +137,7 @@ class PrefillStep:
         return _Plan(self._index(group, first_page, width), slots, bias)
 
     def _index(self, group: _Group, first_page: int, end_page: int) -> torch.Tensor:
-        pages = [page for chunk in group.chunks for page in chunk.pages[first_page:end_page]]
+        pages = [list(chunk.pages[first_page:end_page]) for chunk in group.chunks]
         return torch.tensor(pages, dtype=torch.int64, device=self._device)
 
 

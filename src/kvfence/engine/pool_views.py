@@ -21,11 +21,13 @@ TORCH_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16":
 class PoolViews:
     """`k[layer]` is [pages + 1, page_tokens, kv_heads, k_dim], `v[layer]` the same with v_dim.
 
-    The row after the last leasable page is the padding page: zeros, never written by a step.
+    `region_bytes[layer]` counts the bytes of both in one page. The row after the last leasable page is
+    the padding page: zeros, never written by a step.
     """
 
     k: tuple[torch.Tensor, ...]
     v: tuple[torch.Tensor, ...]
+    region_bytes: tuple[int, ...]
     page_tokens: int
     padding_page: int
 
@@ -41,12 +43,13 @@ def buffer_views(buffer: torch.Tensor, layout: PageLayout) -> PoolViews:
     invariant(buffer.numel() % layout.page_bytes == 0, "a pool is a whole number of pages")
     rows = buffer.numel() // layout.page_bytes
     numbers = buffer.view(TORCH_DTYPES[layout.dtype])
-    k, v = [], []
+    k, v, sizes = [], [], []
     for layer, shape in enumerate(layout.layers):
         k_region, v_region = layout.regions[2 * layer], layout.regions[2 * layer + 1]
+        sizes.append(k_region.region_bytes + v_region.region_bytes)
         k.append(_region_view(numbers, layout, k_region, (rows, shape.kv_heads, shape.k_dim)))
         v.append(_region_view(numbers, layout, v_region, (rows, shape.kv_heads, shape.v_dim)))
-    return PoolViews(k=tuple(k), v=tuple(v), page_tokens=layout.page_tokens, padding_page=rows - 1)
+    return PoolViews(tuple(k), tuple(v), tuple(sizes), layout.page_tokens, padding_page=rows - 1)
 
 
 def _region_view(
