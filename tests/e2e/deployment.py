@@ -33,6 +33,14 @@ def wait_until(accept, seconds=60.0):
         time.sleep(0.05)
 
 
+def runs(pid) -> bool:
+    """Whether the process is there and has not ended; one that nobody has reaped yet has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 class Deployment:
     """`kvfence serve` in a process group of its own, with a run-time directory of its own.
 

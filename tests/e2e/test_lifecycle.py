@@ -16,7 +16,7 @@ import pytest
 
 from kvfence.protocol.words import IntegrityReason
 from kvfence.serving.placement import usable_cpus
-from tests.e2e.deployment import MODEL, wait_until
+from tests.e2e.deployment import MODEL, runs, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -32,14 +32,6 @@ def served(launch):
 
 
 # ------------------------------------------------------------ what the machine has of it
-
-
-def runs(pid) -> bool:
-    """Whether the process is there and has not ended; one that nobody has reaped yet has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def memory_files(pid) -> set[str]:

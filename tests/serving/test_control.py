@@ -52,6 +52,18 @@ class Node:
                 return item
         raise AssertionError("the awaited message never came")
 
+    def wait_all(self, *wants) -> list[int]:
+        """Wait until each of these came, in any order; return at which place each came first."""
+        places: dict[int, int] = {}
+        seen = 0
+        while len(places) < len(wants):
+            item = self.wait_for(lambda item: True)
+            for index, want in enumerate(wants):
+                if want(item):
+                    places.setdefault(index, seen)
+            seen += 1
+        return [places[index] for index in range(len(wants))]
+
 
 @pytest.fixture
 def nodes():
@@ -64,6 +76,14 @@ def nodes():
 def hello_of(peer):
     return lambda item: (
         isinstance(item, Received) and item.sender == peer and isinstance(item.body, HelloMessage)
+    )
+
+
+def tells_of(peer):
+    return lambda item: (
+        isinstance(item, Received)
+        and isinstance(item.body, DirectoryMessage)
+        and peer in [entry.peer for entry in item.body.nodes]
     )
 
 
@@ -195,13 +215,8 @@ def test_a_new_peer_hears_hello_before_anything_else(tmp_path, nodes):
     router.wait_for(hello_of(decode.peer))
     router.plane.send(decode.peer, AbortMessage(AttemptId(1, 1, 1)))
     router.plane.send(first.peer, AbortMessage(AttemptId(1, 1, 1)))
-    heard = []
-    decode.wait_for(lambda item: heard.append(type(item.body)) or abort_of(1)(item))
-    assert heard.index(HelloMessage) < heard.index(AbortMessage)
+    abort, hello, _ = decode.wait_all(abort_of(1), hello_of(router.peer), hello_of(first.peer))
+    assert hello < abort
     # The others are told of it before a message can name it.
-    told = []
-    first.wait_for(lambda item: told.append(item.body) or abort_of(1)(item))
-    named = [body for body in told if isinstance(body, DirectoryMessage) and body.nodes]
-    assert decode.peer in {entry.peer for body in named for entry in body.nodes}
-    first.wait_for(hello_of(decode.peer))
-    decode.wait_for(hello_of(first.peer))
+    abort, told, _ = first.wait_all(abort_of(1), tells_of(decode.peer), hello_of(decode.peer))
+    assert told < abort
