@@ -57,8 +57,8 @@ BENCHMARKS = (
             figures.parts_section(
                 "Bookkeeping at the incident's size",
                 "A pool of 2,040,000 tokens in pages of 16, a lease of 1,048,576; real ledger, seals and "
-                "guard, no tensors, caches cold. Shares are of a short step, the hard case: one that attended over "
-                "this pool would read 47 GB of keys and values of the small default model.",
+                "guard, no tensors, caches cold. Shares are of a short step, the hard case: one that "
+                "attended over this pool would read 47 GB of keys and values of the small default model.",
             ),
         ),
         figures.incident_figures,
