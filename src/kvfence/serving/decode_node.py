@@ -276,7 +276,7 @@ class DecodeNode(NodeLoop):
     def _end_if_complete(self, row: Row) -> None:
         reason = self._executor.end_of(row)
         if reason is not None:
-            self.driver.feed(events.RowFinished(row.lease, End(reason)))
+            self.driver.feed(events.RowFinished(row.lease, End(reason, next_position=row.position + 1)))
 
     def _emit(self, row: Row, made: MadeToken) -> None:
         self._outgoing.setdefault(row.router, []).append(made)

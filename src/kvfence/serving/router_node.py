@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -37,7 +37,8 @@ from kvfence.protocol.events import (
 from kvfence.protocol.words import End, EndReason, Peer, Role
 from kvfence.serving.control import ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import CoreDriver
-from kvfence.serving.jobs import Delta, EndDelta, Job, JobStream, TokenDelta
+from kvfence.serving.jobs import Job, JobStream
+from kvfence.serving.router_stream import RouterStream
 from kvfence.serving.stats import NodeStats
 from kvfence.serving.wire import (
     AbortMessage,
@@ -54,49 +55,7 @@ from kvfence.serving.wire import (
     unpack_refs,
 )
 
-CLIENT_BUFFER_DELTAS_MAX = 16_384  # a client slower than this many tokens is given up
-
 log = structlog.get_logger()
-
-
-class RouterStream:
-    """One job on its way: what was delivered so far, and what the client has not taken yet."""
-
-    def __init__(self, node: "RouterNode", request: int, job: Job) -> None:
-        self.request, self.job = request, job
-        self.made: list[int] = []
-        self.cached_tokens = 0
-        self.ended = False
-        self._node = node
-        self._deltas: asyncio.Queue[Delta] = asyncio.Queue()
-
-    def cancel(self) -> None:
-        """Abort; the stream still ends by an EndDelta."""
-        if not self.ended:
-            self._node.feed(ClientGone(self.request))
-
-    def __aiter__(self) -> AsyncIterator[Delta]:
-        """Yield deltas up to and including the EndDelta."""
-        return self._iterate()
-
-    async def _iterate(self) -> AsyncIterator[Delta]:
-        while True:
-            delta = await self._deltas.get()
-            yield delta
-            if isinstance(delta, EndDelta):
-                return
-
-    def put_token(self, made: MadeToken) -> bool:
-        """Buffer a token. False when the client has fallen too far behind."""
-        self.made.append(made.token)
-        self._deltas.put_nowait(TokenDelta(made.token, made.position, made.logprobs))
-        return self._deltas.qsize() < CLIENT_BUFFER_DELTAS_MAX
-
-    def put_end(self, end: End) -> None:
-        """The last delta."""
-        invariant(not self.ended, "a request is finished once")
-        self.ended = True
-        self._deltas.put_nowait(EndDelta(end, len(self.job.tokens), len(self.made), self.cached_tokens))
 
 
 class RouterNode:
@@ -130,7 +89,7 @@ class RouterNode:
 
     def submit(self, jobs: Sequence[Job]) -> list[JobStream]:
         """Admit all jobs or none."""
-        streams = [RouterStream(self, next(self._requests), job) for job in jobs]
+        streams = [RouterStream(next(self._requests), job, self._give_up) for job in jobs]
         refusals = (
             self._core.refusal_for(len(job.tokens), job.max_tokens, choices=len(jobs)) for job in jobs
         )
@@ -145,6 +104,9 @@ class RouterNode:
             self.idle.clear()
             self.feed(Submitted(stream.request, len(stream.job.tokens), stream.job.max_tokens))
         return [*streams]
+
+    def _give_up(self, request: int) -> None:
+        self.feed(ClientGone(request))
 
     def drain(self) -> None:
         """Refuse what is new, finish what is old."""
