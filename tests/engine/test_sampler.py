@@ -127,6 +127,19 @@ def test_tiny_temperature_is_greedy_and_finite():
     assert sample(logits, [row(temperature=1e-30)])[0].token == int(logits.argmax())
 
 
+@pytest.mark.parametrize("tiny", [1e-38, 1e-45, 1e-46, 1e-300, 5e-324])
+@pytest.mark.parametrize("filters", [{}, {"top_p": 0.5}, {"top_k": 3}, {"min_p": 0.1}])
+def test_a_number_too_small_for_float32_never_gives_a_token_outside_the_vocabulary(tiny, filters):
+    logits = logits_of(1)
+    assert sample(logits, [row(temperature=tiny, **filters)])[0].token == int(logits.argmax())
+    prompt = tuple(range(VOCABULARY))
+    for temperature in (0.0, tiny, 1.0):
+        penalised = row(prompt=prompt, temperature=temperature, repetition_penalty=tiny, **filters)
+        token = sample(logits, [penalised])[0].token
+        assert 0 <= token < VOCABULARY
+        assert logits[0, token] > 0  # it divides what is above zero and takes the rest to zero
+
+
 def test_no_token_without_weight_is_ever_drawn(monkeypatch):
     logits = torch.full((1, 6), -math.inf)
     logits[0, [1, 4]] = 0.0

@@ -29,6 +29,8 @@ from kvfence.protocol.errors import InternalError, invariant
 TOP_P_LOOKS_TOKENS = (256, 4096)
 UNIFORM_BITS = 53
 UINT64_MASK = 2**64 - 1
+# A client's number below the first is a zero in float32, and a division by it no number any more.
+FLOAT32_TINY, FLOAT32_MAX = torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max
 
 
 class BadLogitsError(InternalError):
@@ -121,7 +123,7 @@ def _sample_one(logits: Tensor, row: SampleRow) -> int:
     if params.temperature == 0.0:
         return int(logits.argmax())
     # The maximum is taken off first, so that a tiny temperature gives -inf and never inf or NaN.
-    scaled = (logits - logits.max()) / params.temperature
+    scaled = (logits - logits.max()) / max(params.temperature, FLOAT32_TINY)
     ids, weights = _support(torch.exp(scaled), params)
     choice = _inverse_transform(weights, uniform(params.seed, row.position))
     return choice if ids is None else int(ids[choice])
@@ -145,13 +147,13 @@ def _penalised(logits: Tensor, row: SampleRow) -> Tensor:
         seen = torch.tensor(sorted({*row.prompt_tokens, *row.output_counts}), dtype=torch.int64)
         seen = seen.to(logits.device)
         values = logits[seen]
-        penalty = params.repetition_penalty
+        penalty = max(params.repetition_penalty, FLOAT32_TINY)
         logits[seen] = torch.where(values > 0, values / penalty, values * penalty)
     if row.output_counts and (params.frequency_penalty != 0.0 or params.presence_penalty != 0.0):
         ids = torch.tensor(list(row.output_counts.keys()), device=logits.device)
         counts = torch.tensor(list(row.output_counts.values()), dtype=logits.dtype, device=logits.device)
         logits[ids] -= counts * params.frequency_penalty + (counts > 0) * params.presence_penalty
-    return logits
+    return logits.clamp_(-FLOAT32_MAX, FLOAT32_MAX)  # a tiny penalty makes a large logit infinite
 
 
 def _support(weights: Tensor, params: SamplingParams) -> tuple[Tensor | None, Tensor]:
