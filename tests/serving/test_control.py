@@ -8,6 +8,7 @@ import zmq
 
 from kvfence.protocol.words import AttemptId, Peer, Role
 from kvfence.serving.control import ControlPlane, LostPeer, Received
+from kvfence.serving.speakers import Drop
 from kvfence.serving.wire import (
     WIRE_VERSION,
     AbortMessage,
@@ -27,6 +28,7 @@ class Node:
     def __init__(self, tmp_path, peer, role, *, secret=SECRET, hello_ms=20, lost_ms=None, name=None):
         self.peer = peer
         self.inbox: queue.Queue = queue.Queue()
+        self.has_room = True
         self.router_address = f"ipc://{tmp_path}/router.ctl"
         self.plane = ControlPlane(
             me=peer,
@@ -34,12 +36,18 @@ class Node:
             secret=secret,
             bind=f"ipc://{tmp_path}/{name or peer.node}.ctl",
             router_address=None if role is Role.ROUTER else self.router_address,
-            deliver=self.inbox.put,
+            deliver=self.deliver,
             hello_ms=hello_ms,
             lost_ms=lost_ms or max(5_000, 3 * hello_ms),
         )
         self.plane.announce(HelloMessage(role=role, control_address=self.plane.address))
         self.plane.start()
+
+    def deliver(self, inbound):
+        if not self.has_room:
+            return False
+        self.inbox.put(inbound)
+        return True
 
     def wait_for(self, want, seconds=10.0):
         until = time.monotonic() + seconds
@@ -121,16 +129,13 @@ def test_messages_arrive_in_the_order_of_sending_among_hellos(tmp_path, nodes):
         )
         seen.append(item.body.attempt.request)
     assert seen == list(range(500))
-    assert not router.plane.dropped
+    assert not any(router.plane.drops().values())
 
 
 def test_another_secret_is_not_heard(tmp_path, nodes):
     nodes.append(router := Node(tmp_path, ROUTER, Role.ROUTER))
     nodes.append(Node(tmp_path, Peer("prefill-0", 5), Role.PREFILL, secret=b"x" * 32))
-    until = time.monotonic() + 10
-    while not router.plane.dropped["unreadable"] and time.monotonic() < until:
-        time.sleep(0.01)
-    assert router.plane.dropped["unreadable"] > 0
+    assert drops(router, Drop.UNREADABLE) > 0
     assert router.plane.nodes() == ()
 
 
@@ -144,9 +149,9 @@ def send_raw(tmp_path, frames):
 
 def drops(router, reason):
     until = time.monotonic() + 10
-    while not router.plane.dropped[reason] and time.monotonic() < until:
+    while not router.plane.drops()[reason] and time.monotonic() < until:
         time.sleep(0.01)
-    return router.plane.dropped[reason]
+    return router.plane.drops()[reason]
 
 
 def envelope(sender, target, number, version=WIRE_VERSION):
@@ -159,8 +164,8 @@ def test_older_incarnations_and_replays_are_dropped(tmp_path, nodes):
     nodes.append(router := Node(tmp_path, ROUTER, Role.ROUTER))
     new, old = Peer("decode-0", 6), Peer("decode-0", 5)
     send_raw(tmp_path, [envelope(new, ROUTER, 3), envelope(new, ROUTER, 3), envelope(old, ROUTER, 9)])
-    assert drops(router, "seen_before") == 1
-    assert drops(router, "older_incarnation") == 1
+    assert drops(router, Drop.SEEN_BEFORE) == 1
+    assert drops(router, Drop.OLDER_INCARNATION) == 1
     router.wait_for(abort_of(3))
     assert router.inbox.empty()
 
@@ -171,14 +176,14 @@ def test_a_message_for_an_older_incarnation_of_the_receiver_is_dropped(tmp_path,
         tmp_path,
         [envelope(Peer("decode-0", 6), Peer("router", 9), 1), envelope(Peer("decode-0", 6), None, 2)],
     )
-    assert drops(router, "for_another_incarnation") == 1
+    assert drops(router, Drop.FOR_ANOTHER_INCARNATION) == 1
     router.wait_for(abort_of(2))
 
 
 def test_another_version_is_dropped(tmp_path, nodes):
     nodes.append(router := Node(tmp_path, ROUTER, Role.ROUTER))
     send_raw(tmp_path, [envelope(Peer("decode-0", 6), ROUTER, 1, version=WIRE_VERSION + 1)])
-    assert drops(router, "unreadable") == 1
+    assert drops(router, Drop.UNREADABLE) == 1
 
 
 def test_silence_is_a_loss_and_a_living_peer_is_none(tmp_path, nodes):
@@ -200,7 +205,7 @@ def test_a_restarted_node_is_heard_under_its_new_incarnation(tmp_path, nodes):
     nodes.append(second := Node(tmp_path, Peer("decode-0", 7), Role.DECODE))
     router.wait_for(hello_of(second.peer))
     router.plane.send(first.peer, AbortMessage(AttemptId(1, 1, 1)))
-    assert drops(router, "unknown_target") == 1
+    assert drops(router, Drop.UNKNOWN_TARGET) == 1
     router.plane.send(second.peer, AbortMessage(AttemptId(1, 2, 1)))
     second.wait_for(abort_of(2))
 
@@ -220,3 +225,29 @@ def test_a_new_peer_hears_hello_before_anything_else(tmp_path, nodes):
     # The others are told of it before a message can name it.
     abort, told, _ = first.wait_all(abort_of(1), tells_of(decode.peer), hello_of(decode.peer))
     assert told < abort
+
+
+def test_a_message_for_which_the_node_has_no_room_is_counted(tmp_path, nodes):
+    nodes.append(router := Node(tmp_path, ROUTER, Role.ROUTER))
+    router.has_room = False
+    send_raw(tmp_path, [envelope(Peer("decode-0", 6), ROUTER, 1)])
+    assert drops(router, Drop.INBOX_FULL) == 1
+    assert router.inbox.empty()
+
+
+def test_a_plane_that_is_closed_may_still_be_told_to_send(tmp_path):
+    node = Node(tmp_path, ROUTER, Role.ROUTER)
+    node.plane.close()
+    node.plane.send(Peer("decode-0", 6), AbortMessage(AttemptId(1, 1, 1)))
+
+
+def test_a_plane_that_was_never_started_can_be_closed(tmp_path):
+    plane = ControlPlane(
+        me=ROUTER,
+        role=Role.ROUTER,
+        secret=SECRET,
+        bind=f"ipc://{tmp_path}/router.ctl",
+        router_address=None,
+        deliver=lambda _: True,
+    )
+    plane.close()

@@ -27,14 +27,15 @@ from kvfence.protocol import (
     PrefillCore,
     PrefixSource,
 )
-from kvfence.protocol.words import Peer, Role
+from kvfence.protocol.errors import unreachable
+from kvfence.protocol.words import Peer
 from kvfence.serving import node_config as settings
 from kvfence.serving.control import ControlPlane
 from kvfence.serving.cutter import Cutter
 from kvfence.serving.decode_node import DecodeNode, DecodeParts
 from kvfence.serving.decode_pages import DecodePages
 from kvfence.serving.node_decisions import node_decisions
-from kvfence.serving.node_loop import NodeLoop
+from kvfence.serving.node_loop import Facts, NodeLoop
 from kvfence.serving.page_links import PageLinks
 from kvfence.serving.placement import default_pool_tokens
 from kvfence.serving.prefill_node import PrefillNode, PrefillParts
@@ -75,13 +76,11 @@ def run_compute(config: ComputeConfig, me: Peer, status: StatusWriter) -> None:
     )
     if isinstance(config, settings.PrefillConfig):
         node, pool, close = _build_prefill(config, ground)
-        role = Role.PREFILL
     else:
         node, pool, close = _build_decode(config, ground)
-        role = Role.DECODE
-    node.plane = ControlPlane(
+    plane = ControlPlane(
         me=me,
-        role=role,
+        role=node.ROLE,
         secret=ground.secret,
         bind=_control_bind(config),
         router_address=config.router_control,
@@ -89,22 +88,14 @@ def run_compute(config: ComputeConfig, me: Peer, status: StatusWriter) -> None:
         hello_ms=config.times.hello_ms,
         lost_ms=config.times.lost_ms,
     )
-    _run(node, pool, config, ground, close)
-
-
-def _run(
-    node: NodeLoop, pool: Pool, config: ComputeConfig, ground: _Ground, close: Callable[[], None]
-) -> None:
-    plane = node.plane
-    if plane is None:
-        return
+    node.attach(plane)
     plane.announce(node.hello())
     plane.start()
     signal.signal(signal.SIGTERM, lambda *_: node.stop())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a node ends
-    ground.status.send(
+    status.send(
         Ready(
-            incarnation=ground.me.incarnation,
+            incarnation=me.incarnation,
             pool_tokens=_usable_tokens(config, pool),
             pool_bytes=pool.buffer.nbytes,
             context_tokens=config.context_tokens,
@@ -150,7 +141,7 @@ def _allocate(config: ComputeConfig, layout: PageLayout) -> tuple[Pool, PageLedg
     return pool, PageLedger(pool.pages - spare, spare_pages=spare)
 
 
-def _facts(config: ComputeConfig, ground: _Ground, pool: Pool) -> dict[str, str | int | float | bool | None]:
+def _facts(config: ComputeConfig, ground: _Ground, pool: Pool) -> Facts:
     return {
         "version": __version__,
         "context_tokens": config.context_tokens,
@@ -211,7 +202,6 @@ def _build_decode(
             pages=pages,
             executor=executor,
             cutter=cutter,
-            level=ground.level,
             facts=_facts(config, ground, pool),
             pool_tokens=_usable_tokens(config, pool),
             pages_address=receiver.address,
@@ -227,9 +217,11 @@ def _build_prefill(
     pool, ledger = _allocate(config, ground.layout)
     prefix: PrefixSource = NoPrefix()
     if config.prefix_cache:
+        if ground.model.revision is None:
+            unreachable("a model that was loaded from a folder has a revision")
         identity = KvIdentity(
             model=ground.model.module.config.model_type,
-            revision=ground.model.revision or "",
+            revision=ground.model.revision,
             dtype=config.dtype,
             page_tokens=config.page_tokens,
         )
@@ -271,7 +263,7 @@ def _build_prefill(
 
 
 class _Waker:
-    """The transport's signal, before there is a loop to wake."""
+    """The transport's signal, which may come before there is a loop to wake: then it polls anyway."""
 
     def __init__(self) -> None:
         self.node: NodeLoop | None = None

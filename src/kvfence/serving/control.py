@@ -9,18 +9,19 @@ It decides nothing: what a loss or a newer incarnation means is the cores' busin
 lost with a peer's process; the protocol is made for that.
 """
 
-import contextlib
-import os
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import structlog
 import zmq
 
 from kvfence.protocol.errors import OperatorError, PeerError
 from kvfence.protocol.words import Peer, Role
+from kvfence.serving.bell import Bell
+from kvfence.serving.speakers import NODES_MAX, Drop, Speakers
 from kvfence.serving.wire import (
     FRAME_BYTES_MAX,
     WIRE_VERSION,
@@ -35,9 +36,14 @@ from kvfence.serving.wire import (
 
 HELLO_MS = 1_000
 LOST_MS = 5_000
+INBOX_MESSAGES_MAX = 65_536  # what a node lets wait before it has no room
 OUTBOX_MESSAGES_MAX = 65_536
 SOCKET_MESSAGES_MAX = 16_384
 RECEIVE_BURST_MAX = 256
+LAST_WORDS_MS = 500  # what was said before the end may still leave for so long
+CLOSE_SECONDS = 5.0
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +76,8 @@ class _Link:
 class ControlPlane:
     """Send to and hear from the other nodes. `deliver` is called on the plane's own thread.
 
-    `send`, `announce` and `close` may be called from any thread. Raises OperatorError when the address
-    cannot be bound.
+    `deliver` answers False when it has no room: the message is dropped and counted. `send`, `announce`,
+    `drops` and `close` may be called from any thread. Raises OperatorError when the address cannot be bound.
     """
 
     def __init__(
@@ -82,22 +88,23 @@ class ControlPlane:
         secret: bytes,
         bind: str,
         router_address: str | None,
-        deliver: Callable[[Inbound], None],
+        deliver: Callable[[Inbound], bool],
         hello_ms: int = HELLO_MS,
         lost_ms: int = LOST_MS,
     ) -> None:
         self._me, self._role, self._secret, self._deliver = me, role, secret, deliver
         self._hello_seconds, self._lost_seconds = hello_ms / 1000, lost_ms / 1000
         self._links: dict[str, _Link] = {}
-        self._newest: dict[str, int] = {}
-        self._last_number: dict[Peer, int] = {}
+        self._speakers = Speakers(me)
         self._number = 0
         self._outbox: deque[tuple[Peer, Body]] = deque()
         self._hello: HelloMessage | None = None
+        self._hello_is_due = False
         self._stopping = False
-        self.dropped: Counter[str] = Counter()
+        # Every reason is there from the start, so that a copy never meets a table that grows.
+        self._dropped = Counter(dict.fromkeys(Drop, 0))
         self._context = zmq.Context()
-        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._bell = Bell()
         self._inbox = self._context.socket(zmq.ROUTER)
         self._inbox.setsockopt(zmq.LINGER, 0)
         self._inbox.setsockopt(zmq.RCVHWM, SOCKET_MESSAGES_MAX)
@@ -124,45 +131,55 @@ class ControlPlane:
         """What the next hello says; with `now`, say it at once."""
         self._hello = hello
         if now:
-            self._due_now = True
-            self._wake()
+            self._hello_is_due = True
+            self._bell.ring()
 
     def send(self, target: Peer, body: Body) -> None:
         """Queue a message. It is dropped, and counted, when no link to that incarnation exists."""
         if len(self._outbox) >= OUTBOX_MESSAGES_MAX:
-            self.dropped["outbox_full"] += 1
+            self._dropped[Drop.OUTBOX_FULL] += 1
             return
         self._outbox.append((target, body))
-        self._wake()
+        self._bell.ring()
 
     def nodes(self) -> tuple[NodeEntry, ...]:
         """Every peer that is linked now."""
         return tuple(link.entry for link in list(self._links.values()))
 
+    def note_senseless(self) -> None:
+        """Count a message that was delivered and could not be understood."""
+        self._dropped[Drop.SENSELESS] += 1
+
+    def drops(self) -> dict[Drop, int]:
+        """How many messages were dropped so far, for every reason."""
+        return dict(self._dropped)
+
     def close(self) -> None:
-        """Send what is queued, then stop and remove the socket."""
+        """Send what is queued, then stop and remove the socket. Called once."""
         self._stopping = True
-        self._wake()
-        if self._thread.ident is not None:
-            self._thread.join(timeout=5)
-        os.close(self._wake_fd)
+        self._bell.ring()
+        if self._thread.ident is None:
+            self._hang_up()
+        else:
+            self._thread.join(CLOSE_SECONDS)
+        if self._thread.is_alive():
+            log.error("control plane does not end", waited_seconds=CLOSE_SECONDS)
+            return  # it still waits for its bell, whose number must not come to mean another file
+        self._bell.close()
 
     # ------------------------------------------------------------ the thread
-    _due_now = False
-
     def _run(self) -> None:
         poller = zmq.Poller()
         poller.register(self._inbox, zmq.POLLIN)
-        poller.register(self._wake_fd, zmq.POLLIN)
+        poller.register(self._bell.fileno(), zmq.POLLIN)
         next_hello = time.monotonic()
         while not self._stopping:
             wait_seconds = max(0.0, next_hello - time.monotonic())
             poller.poll(int(min(wait_seconds, self._hello_seconds) * 1000 + 1))
-            with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._wake_fd)
+            self._bell.hush()
             self._receive()
-            if self._due_now or time.monotonic() >= next_hello:
-                self._due_now = False
+            if self._hello_is_due or time.monotonic() >= next_hello:
+                self._hello_is_due = False
                 next_hello = time.monotonic() + self._hello_seconds
                 self._say_hello()
                 self._look_for_silence()
@@ -175,13 +192,9 @@ class ControlPlane:
         if self._router is not None:
             sockets.add(self._router)
         for socket in sockets:
-            socket.close(linger=500)
+            socket.close(linger=LAST_WORDS_MS)
         self._inbox.close(linger=0)
         self._context.term()
-
-    def _wake(self) -> None:
-        with contextlib.suppress(OSError):
-            os.eventfd_write(self._wake_fd, 1)
 
     def _dial(self, address: str) -> zmq.Socket[bytes]:
         socket = self._context.socket(zmq.DEALER)
@@ -199,22 +212,17 @@ class ControlPlane:
             try:
                 envelope = open_frame(self._secret, frame)
             except PeerError:
-                self.dropped["unreadable"] += 1
+                self._dropped[Drop.UNREADABLE] += 1
                 continue
             self._accept(envelope)
-        self._wake()  # the burst was cut short: look again
+        self._bell.ring()  # the burst was cut short: look again
 
     def _accept(self, envelope: Envelope) -> None:
         sender = envelope.sender
-        why = self._fault_of(envelope)
+        why = self._speakers.fault_of(envelope)
         if why is not None:
-            self.dropped[why] += 1
+            self._dropped[why] += 1
             return
-        self._last_number[sender] = envelope.number
-        if self._newest.get(sender.node, -1) < sender.incarnation:
-            self._newest[sender.node] = sender.incarnation
-            for old in [peer for peer in self._last_number if peer.node == sender.node and peer != sender]:
-                del self._last_number[old]
         body = envelope.body
         if isinstance(body, HelloMessage):
             self._link(NodeEntry(sender, body.role, body.control_address, body.pages_address))
@@ -225,27 +233,19 @@ class ControlPlane:
         link = self._links.get(sender.node)
         if link is not None and link.entry.peer == sender:
             link.heard_at = time.monotonic()
-        self._deliver(Received(sender, body))
-
-    def _fault_of(self, envelope: Envelope) -> str | None:
-        sender = envelope.sender
-        if sender.node == self._me.node:
-            return "own_name"
-        if envelope.target is not None and envelope.target != self._me:
-            return "for_another_incarnation"
-        if sender.incarnation < self._newest.get(sender.node, -1):
-            return "older_incarnation"
-        if envelope.number <= self._last_number.get(sender, 0):
-            return "seen_before"
-        return None
+        if not self._deliver(Received(sender, body)):
+            self._dropped[Drop.INBOX_FULL] += 1
 
     def _link(self, entry: NodeEntry) -> None:
         known = self._links.get(entry.peer.node)
+        if known is None and len(self._links) >= NODES_MAX:
+            self._dropped[Drop.TOO_MANY_NODES] += 1
+            return
         if known is not None and known.entry.peer.incarnation > entry.peer.incarnation:
             return
         if known is None or known.entry.peer != entry.peer:
             # The hello goes before whatever is sent to the new incarnation, which drops what strangers say.
-            self._due_now = True
+            self._hello_is_due = True
         if known is not None and known.entry.control_address == entry.control_address:
             if known.entry.peer != entry.peer:
                 known.heard_at = None
@@ -291,7 +291,7 @@ class ControlPlane:
             target, body = self._outbox.popleft()
             link = self._links.get(target.node)
             if link is None or link.entry.peer != target:
-                self.dropped["unknown_target"] += 1
+                self._dropped[Drop.UNKNOWN_TARGET] += 1
                 continue
             self._post(link.socket, target, body)
 
@@ -301,4 +301,4 @@ class ControlPlane:
         try:
             socket.send(frame, zmq.NOBLOCK)
         except zmq.Again:
-            self.dropped["socket_full"] += 1
+            self._dropped[Drop.SOCKET_FULL] += 1

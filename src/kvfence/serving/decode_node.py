@@ -5,27 +5,26 @@ its commands out on the real pool, and runs the guard around each forward pass. 
 leaves the node before its hand-over was verified, and no token before the guard has looked again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from kvfence.engine.decode_executor import DecodeExecutor, Row, Stepped, count_token
-from kvfence.kv import FenceLevel
-from kvfence.protocol import DecodeCore, PageLedger, commands, events
-from kvfence.protocol.errors import PeerError, invariant
+from kvfence.kv import GuardFinding
+from kvfence.protocol import DecodeCore, commands, events
+from kvfence.protocol.errors import PeerError, unreachable
 from kvfence.protocol.words import AttemptId, End, EndReason, LeaseId, Peer, Role
 from kvfence.serving.cutter import Cutter
 from kvfence.serving.decode_pages import DecodePages
-from kvfence.serving.node_loop import NodeLoop
+from kvfence.serving.node_loop import NodeLoop, NodeParts
 from kvfence.serving.wire import (
     AbortMessage,
     Body,
     ClosedMessage,
     CloseMessage,
     EndedMessage,
-    HelloMessage,
     LowestLiveMessage,
     MadeToken,
     ReservedMessage,
@@ -50,25 +49,23 @@ class _Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecodeParts:
+class DecodeParts(NodeParts):
     """What a decode node is made of."""
 
     core: DecodeCore
-    ledger: PageLedger
     pages: DecodePages
     executor: DecodeExecutor
     cutter: Cutter
-    level: FenceLevel
-    facts: dict[str, str | int | float | bool | None]
-    pool_tokens: int
     pages_address: str
 
 
 class DecodeNode(NodeLoop):
     """Drives a DecodeCore on a real pool and a real model."""
 
+    ROLE = Role.DECODE
+
     def __init__(self, me: Peer, parts: DecodeParts) -> None:
-        super().__init__(me=me, core=parts.core)
+        super().__init__(me, parts)
         self._parts = parts
         self._pages, self._executor = parts.pages, parts.executor
         self._asks: dict[AttemptId, _Ask] = {}
@@ -152,8 +149,9 @@ class DecodeNode(NodeLoop):
 
     def _verify(self, command: commands.VerifySeals) -> None:
         ask = self._ask_of(command.lease)
-        invariant(ask is not None, f"{command.lease} is verified for an attempt that is known")
-        result = self._pages.verify(command.lease, command.pages, ask.message.tokens)  # type: ignore[union-attr]
+        if ask is None:
+            unreachable(f"{command.lease} is verified for an attempt that is known")
+        result = self._pages.verify(command.lease, command.pages, ask.message.tokens)
         if result.reason is None:
             self.stats.add("seals_verified_total", result.verified_pages)
             self.driver.feed(events.SealsVerified(command.lease))
@@ -163,8 +161,9 @@ class DecodeNode(NodeLoop):
 
     def _start_row(self, command: commands.StartRow) -> None:
         ask = self._ask_of(command.lease)
-        invariant(ask is not None and ask.closed is not None, f"{command.lease} starts after its Closed")
-        message, closed = ask.message, ask.closed  # type: ignore[union-attr]
+        if ask is None or ask.closed is None:
+            unreachable(f"{command.lease} starts after its Closed")
+        message, closed = ask.message, ask.closed
         table, copied = self._pages.adopt(command, message.tokens)
         if copied:
             self.driver.feed(events.TailCopied(command.lease))
@@ -172,25 +171,26 @@ class DecodeNode(NodeLoop):
         row = Row(
             lease=command.lease,
             attempt=command.attempt,
-            router=ask.router,  # type: ignore[union-attr]
+            router=ask.router,
             sampling=message.sampling,
             pages=table,
             position=message.tokens,
             last_token=command.manifest.first_token,
             left_tokens=message.max_tokens,
-            cached_tokens=closed.cached_tokens,  # type: ignore[union-attr]
+            cached_tokens=closed.cached_tokens,
             prompt_tokens=unpack_tokens(message.penalised),
             output_counts={token: made.count(token) for token in set(made)},
         )
         count_token(row, row.last_token)
         self._executor.start(row)
-        self._emit(row, MadeToken(row.attempt, row.last_token, row.position, closed.first_logprobs))  # type: ignore[union-attr]
+        self._emit(row, MadeToken(row.attempt, row.last_token, row.position, closed.first_logprobs))
         self._end_if_complete(row)
 
     def _grant(self, command: commands.GrantPage) -> None:
         row = self._executor.rows.get(command.lease)
-        invariant(row is not None, f"{command.lease} is granted a page while its row runs")
-        self._pages.grow(command.lease, command.page, ordinal=len(row.pages))  # type: ignore[union-attr]
+        if row is None:
+            unreachable(f"{command.lease} is granted a page while its row runs")
+        self._pages.grow(command.lease, command.page, ordinal=len(row.pages))
         self._executor.grow(command.lease, command.page)
 
     def _stop_row(self, command: commands.StopRow) -> None:
@@ -245,15 +245,15 @@ class DecodeNode(NodeLoop):
         kept = self._reject(rows, self._pages.check_before([row.lease for row in rows]))
         return [row for row in rows if row.lease in kept]
 
-    def _reject(self, rows: Sequence[Row], rejected: Sequence[Any]) -> set[LeaseId]:
+    def _reject(self, rows: Sequence[Row], rejected: Sequence[GuardFinding]) -> set[LeaseId]:
         """Feed the guard's findings to the core; the leases that may go on."""
         for finding in rejected:
             log.error("row taken out by the guard", reason=finding.reason.value, pages=len(finding.pages))
             self.driver.feed(events.GuardRejected(finding.lease, finding.reason, finding.poisoned))
         return {row.lease for row in rows if row.lease in self._executor.rows}
 
-    def _fail_step(self, rows: Sequence[Row], error: BaseException) -> None:
-        log.error("decode step failed", error=repr(error))
+    def _fail_step(self, rows: Sequence[Row], error: Exception) -> None:
+        log.error("decode step failed", exc_info=error)
         self.driver.feed(events.StepRetired(self._steps))
         for row in rows:
             self.driver.feed(
@@ -272,6 +272,8 @@ class DecodeNode(NodeLoop):
             self.driver.feed(events.PageSealed(row.lease, full))
         self._emit(row, MadeToken(row.attempt, sampled.token, row.position, sampled.logprobs))
         self._end_if_complete(row)
+        if row.lease in self._executor.rows and self._executor.needs_page(row):
+            self.driver.feed(events.PageWanted(row.lease))  # now, so that the row misses no step for it
 
     def _end_if_complete(self, row: Row) -> None:
         reason = self._executor.end_of(row)
@@ -299,22 +301,17 @@ class DecodeNode(NodeLoop):
         """A cut under way is asked for again soon."""
         return min(super().wait_seconds(), self._parts.cutter.wait_seconds())
 
-    def hello(self) -> HelloMessage:
-        """This node as it is now."""
-        ledger = self._parts.ledger
-        self.show_pages(ledger)
-        self.stats.set("pool_tokens", self._parts.pool_tokens)
-        self.stats.set("queue_length", self._executor.schedule.waiting_rows, queue="decode_rows")
-        self.stats.set("queue_length", self._executor.schedule.paused_rows, queue="page_wanted")
-        core = self._parts.core
-        self.show_leases(core.lease_counts, core.closing_leases)
-        return HelloMessage(
-            role=Role.DECODE,
-            control_address="" if self.plane is None else self.plane.address,
-            pages_address=self._parts.pages_address,
-            pool_tokens=self._parts.pool_tokens,
-            free_pages=ledger.free_pages,
-            draining=self.draining,
-            facts=self._parts.facts,
-            stats=self.stats.snapshot(),
-        )
+    def queue_lengths(self) -> Mapping[str, int]:
+        """Rows without a seat, and rows that wait for a page."""
+        schedule = self._executor.schedule
+        return {"decode_rows": schedule.waiting_rows, "page_wanted": schedule.paused_rows}
+
+    @property
+    def free_pages(self) -> int:
+        """FREE pages beyond the spare ones."""
+        return self._parts.ledger.free_pages
+
+    @property
+    def pages_address(self) -> str:
+        """Where writers reach the pool."""
+        return self._parts.pages_address

@@ -27,9 +27,12 @@ HELP = {
     "transfer_seconds_total": "seconds from posting a batch to its completion",
     "queue_length": "requests or rows waiting, by queue",
     "quarantine_oldest_seconds": "age of the oldest page in quarantine",
-    "uncut_pages": "pages that stay because a writer's end could not be proven",
     "preemptions_total": "rows taken out to be recomputed",
     "dropped_messages_total": "control messages dropped, by reason",
+    "core_events_total": "what a protocol core counted: refused, ignored, stray, illegal, …",
+    "prefill_tokens_total": "prompt tokens computed",
+    "prefill_cached_tokens_total": "prompt tokens that the prefix cache had",
+    "figures_dropped_total": "figures that found no room in a node's table",
     "unsafe_faults": "1 for each fault that is switched on: this deployment leaks data",
 }
 

@@ -2,27 +2,32 @@
 
 One thread runs it. While there is something to compute it looks into its inbox between steps; else it
 sleeps until a message, a transport's signal or a timer wakes it. Nothing polls when nothing happens.
+
+It knows neither pages nor models: what a command or a message means is the subclass's to say.
 """
 
 import queue
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from enum import Enum, unique
+from typing import Any, ClassVar, Protocol
 
 import structlog
 
 from kvfence.protocol import PageLedger, PageState
-from kvfence.protocol.errors import PeerError
-from kvfence.protocol.events import DrainRequested, Hello, PeerLost
+from kvfence.protocol.errors import PeerError, unreachable
+from kvfence.protocol.events import Hello, PeerLost
 from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, RefusalCode, Role
-from kvfence.serving.control import ControlPlane, Inbound, LostPeer, Received
+from kvfence.serving.control import INBOX_MESSAGES_MAX, ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import Core, CoreDriver
 from kvfence.serving.stats import NodeStats
 from kvfence.serving.wire import Body, DirectoryMessage, HelloMessage
 
 INBOX_BURST_MAX = 256
 IDLE_WAIT_SECONDS_MAX = 5.0
+HELLO_REFRESH_SECONDS = 0.5
 
 PAGE_STATE_NAMES = {
     PageState.FREE: "free",
@@ -37,45 +42,92 @@ PAGE_STATE_NAMES = {
 log = structlog.get_logger()
 
 
-class _Signal:
+Facts = dict[str, str | int | float | bool | None]
+
+
+@unique
+class _Signal(Enum):
     """What wakes the loop besides messages."""
 
     WAKE = "wake"
-    DRAIN = "drain"
     STOP = "stop"
+
+
+class LeaseCore(Core, Protocol):
+    """A core that has leases, and what it says of them."""
+
+    @property
+    def lease_counts(self) -> Mapping[str, int]:
+        """How many leases are in each state, by the state's name."""
+
+    @property
+    def closing_leases(self) -> Iterable[LeaseId]:
+        """Leases whose pages are in quarantine."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What the core counted: refused, ignored, stray, illegal, …"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeParts:
+    """What both kinds of node are made of. `pool_tokens` is what may be promised to requests."""
+
+    core: LeaseCore
+    ledger: PageLedger
+    facts: Facts
+    pool_tokens: int
 
 
 class NodeLoop(ABC):
     """Runs one core. Subclasses translate messages, carry out commands and compute.
 
-    `wake`, `drain`, `stop` and `deliver` may be called from any thread; the rest from the loop's.
+    `wake`, `stop` and `deliver` may be called from any thread, `stop` from a signal handler too; the rest
+    from the loop's. `attach` comes before the first event.
     """
 
-    def __init__(self, *, me: Peer, core: Core) -> None:
+    ROLE: ClassVar[Role]
+
+    def __init__(self, me: Peer, parts: NodeParts) -> None:
         self.me = me
-        self.driver = CoreDriver(core, self.carry_out)
+        self.driver = CoreDriver(parts.core, self.carry_out)
         self.stats = NodeStats()
         self.stats.begin("refusals_total", reasons=RefusalCode)
         self.stats.begin("integrity_failures_total", reasons=IntegrityReason)
-        self.plane: ControlPlane | None = None
-        self.draining = False
-        self._inbox: queue.SimpleQueue[Inbound | str] = queue.SimpleQueue()
+        self._node_parts = parts
+        self._attached: ControlPlane | None = None
+        # Of Python's queues this one alone may be filled by a signal handler; its bound is kept by `deliver`.
+        self._inbox: queue.SimpleQueue[Inbound | _Signal] = queue.SimpleQueue()
         self._stopping = False
         self._hello_at = 0.0
         self._quarantine = QuarantineClock()
 
+    def attach(self, plane: ControlPlane) -> None:
+        """Speak over this control plane; its `deliver` is ours."""
+        self._attached = plane
+
+    @property
+    def plane(self) -> ControlPlane:
+        """The control plane that was attached."""
+        if self._attached is None:
+            unreachable("a node speaks only after its control plane was attached")
+        return self._attached
+
     # ------------------------------------------------------------ from any thread
-    def deliver(self, inbound: Inbound) -> None:
-        """A message from the control plane."""
+    def deliver(self, inbound: Inbound) -> bool:
+        """Take what the control plane heard; False when there is no room for a message.
+
+        A loss is always taken: there are no more of them than peers, and nothing repeats it.
+        """
+        if isinstance(inbound, Received) and self._inbox.qsize() >= INBOX_MESSAGES_MAX:
+            return False
         self._inbox.put(inbound)
+        return True
 
     def wake(self) -> None:
-        """Something is to be polled."""
-        self._inbox.put(_Signal.WAKE)
-
-    def drain(self) -> None:
-        """Refuse what is new."""
-        self._inbox.put(_Signal.DRAIN)
+        """Something is to be polled. A full inbox keeps the loop awake by itself."""
+        if self._inbox.qsize() < INBOX_MESSAGES_MAX:
+            self._inbox.put(_Signal.WAKE)
 
     def stop(self) -> None:
         """Leave the loop after the present step."""
@@ -99,8 +151,23 @@ class NodeLoop(ABC):
         """Look at the transport and at whatever else is waited for."""
 
     @abstractmethod
-    def hello(self) -> HelloMessage:
-        """This node as it is now."""
+    def queue_lengths(self) -> Mapping[str, int]:
+        """What waits to be computed, by queue."""
+
+    @property
+    @abstractmethod
+    def free_pages(self) -> int:
+        """Pages that a request could be given now: a hint for the router."""
+
+    @property
+    def pages_address(self) -> str | None:
+        """Where writers reach the pool; None where nobody writes to it from outside."""
+        return None
+
+    @property
+    def facts(self) -> Facts:
+        """What `/server_info` shows of this node."""
+        return self._node_parts.facts
 
     @abstractmethod
     def on_peer(self, peer: Peer, role: Role, pages_address: str | None, *, heard: bool) -> None:
@@ -119,13 +186,24 @@ class NodeLoop(ABC):
 
     def send(self, peer: Peer, body: Body) -> None:
         """Over the control plane."""
-        if self.plane is not None:
-            self.plane.send(peer, body)
+        self.plane.send(peer, body)
 
     def announce_now(self) -> None:
         """Tell the peers about a change of room or of figures without waiting for the next second."""
-        if self.plane is not None:
-            self.plane.announce(self.hello(), now=True)
+        self.plane.announce(self.hello(), now=True)
+
+    def hello(self) -> HelloMessage:
+        """This node as it is now."""
+        self._refresh_figures()
+        return HelloMessage(
+            role=self.ROLE,
+            control_address=self.plane.address,
+            pages_address=self.pages_address,
+            pool_tokens=self._node_parts.pool_tokens,
+            free_pages=self.free_pages,
+            facts=self.facts,
+            stats=self.stats.snapshot(),
+        )
 
     def wait_seconds(self) -> float:
         """How long the loop may sleep when there is nothing to compute."""
@@ -142,31 +220,33 @@ class NodeLoop(ABC):
             wait = None
             self._take(item)
 
-    def show_pages(self, ledger: PageLedger) -> None:
-        """Figures of the pool's pages by state, under the names of the glossary."""
+    def _refresh_figures(self) -> None:
+        """Bring up to date what is not counted as it happens, under the names of the glossary."""
+        core, ledger, stats = self._node_parts.core, self._node_parts.ledger, self.stats
+        stats.set("pool_tokens", self._node_parts.pool_tokens)
         for state, name in PAGE_STATE_NAMES.items():
-            self.stats.set("pool_pages", ledger.count(state), state=name)
-
-    def show_leases(self, counts: Mapping[str, int], closing: Iterable[LeaseId]) -> None:
-        """Figures of the core's leases by state, and the age of the oldest that is in quarantine."""
-        for state, count in counts.items():
-            self.stats.set("leases", count, state=state)
-        self.stats.set("quarantine_oldest_seconds", self._quarantine.update(set(closing)))
+            stats.set("pool_pages", ledger.count(state), state=name)
+        for lease_state, count in core.lease_counts.items():
+            stats.set("leases", count, state=lease_state)
+        stats.set("quarantine_oldest_seconds", self._quarantine.update(set(core.closing_leases)))
+        for name, length in self.queue_lengths().items():
+            stats.set("queue_length", length, queue=name)
+        for what, count in core.counts.items():
+            stats.set("core_events_total", count, what=what)
+        for drop, count in self.plane.drops().items():
+            stats.set("dropped_messages_total", count, reason=drop.value)
 
     def _first_wait(self, *, block: bool) -> float | None:
         seconds = self.wait_seconds() if block else 0.0
         return seconds if seconds > 0 else None
 
-    def _take(self, item: Inbound | str) -> None:
+    def _take(self, item: Inbound | _Signal) -> None:
         if isinstance(item, Received):
             self._on_received(item)
         elif isinstance(item, LostPeer):
             log.warning("peer lost", peer=item.peer.node)
             self.driver.feed(PeerLost(item.peer))
-        elif item == _Signal.DRAIN:
-            self.draining = True
-            self.driver.feed(DrainRequested())
-        elif item == _Signal.STOP:
+        elif item is _Signal.STOP:
             self._stopping = True
 
     def _on_received(self, received: Received) -> None:
@@ -181,13 +261,13 @@ class NodeLoop(ABC):
             try:
                 self.on_message(sender, body)
             except PeerError as error:
-                self.stats.add("dropped_messages_total", reason="senseless")
+                self.plane.note_senseless()
                 log.warning("message dropped", peer=sender.node, why=str(error))
 
     def _refresh_hello(self) -> None:
         now = time.monotonic()
-        if self.plane is not None and now >= self._hello_at:
-            self._hello_at = now + 0.5
+        if now >= self._hello_at:
+            self._hello_at = now + HELLO_REFRESH_SECONDS
             self.plane.announce(self.hello())
 
 

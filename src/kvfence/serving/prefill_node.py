@@ -5,7 +5,7 @@ the real model and one page connection for each decode incarnation. A page is se
 full and posted while the next chunk is computed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +14,16 @@ import structlog
 from kvfence.engine.prefill_executor import ChunkDone, PrefillExecutor, PromptJob
 from kvfence.engine.prefill_schedule import ChunkPlan
 from kvfence.engine.sampling import TokenLogprobs
-from kvfence.protocol import PageLedger, PageState, PrefillCore, commands, events
+from kvfence.protocol import PageState, PrefillCore, commands, events
 from kvfence.protocol.errors import PeerError
 from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, Role
-from kvfence.serving.node_loop import NodeLoop
+from kvfence.serving.node_loop import Facts, NodeLoop, NodeParts
 from kvfence.serving.page_links import PageLinks
 from kvfence.serving.prefill_pages import PrefillPages
 from kvfence.serving.wire import (
     AbortMessage,
     Body,
     CloseMessage,
-    HelloMessage,
     LowestLiveMessage,
     PrefillMessage,
     closed_message,
@@ -46,23 +45,22 @@ class _Hand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrefillParts:
+class PrefillParts(NodeParts):
     """What a prefill node is made of."""
 
     core: PrefillCore
-    ledger: PageLedger
     pages: PrefillPages
     executor: PrefillExecutor
     links: PageLinks
-    facts: dict[str, str | int | float | bool | None]
-    pool_tokens: int
 
 
 class PrefillNode(NodeLoop):
     """Drives a PrefillCore on a real pool and a real model."""
 
+    ROLE = Role.PREFILL
+
     def __init__(self, me: Peer, parts: PrefillParts) -> None:
-        super().__init__(me=me, core=parts.core)
+        super().__init__(me, parts)
         self._parts = parts
         self._pages, self._executor, self._links = parts.pages, parts.executor, parts.links
         self._hands: dict[LeaseId, _Hand] = {}
@@ -120,8 +118,10 @@ class PrefillNode(NodeLoop):
         """
         if role is not Role.DECODE or pages_address is None:
             return
-        is_new = peer.incarnation > self._spoken_of.get(peer.node, -1)
-        self._spoken_of[peer.node] = max(peer.incarnation, self._spoken_of.get(peer.node, -1))
+        newest = self._spoken_of.get(peer.node)
+        is_new = newest is None or peer.incarnation > newest
+        if is_new:
+            self._spoken_of[peer.node] = peer.incarnation
         if (heard or is_new) and self._links.connect(peer, pages_address):
             self.driver.feed(events.Reconnected(peer))
 
@@ -239,21 +239,17 @@ class PrefillNode(NodeLoop):
         """A connection that is coming down is looked at soon."""
         return min(super().wait_seconds(), self._links.wait_seconds())
 
-    def hello(self) -> HelloMessage:
-        """This node as it is now."""
+    def queue_lengths(self) -> Mapping[str, int]:
+        """Prompts that still have tokens to compute."""
+        return {"prompts": len(self._executor.schedule)}
+
+    @property
+    def free_pages(self) -> int:
+        """FREE pages, and prefix pages that could be evicted."""
         ledger = self._parts.ledger
-        self.show_pages(ledger)
-        self.stats.set("pool_tokens", self._parts.pool_tokens)
-        self.stats.set("queue_length", len(self._executor.schedule), queue="prompts")
-        core = self._parts.core
-        self.show_leases(core.lease_counts, core.closing_leases)
-        free = ledger.free_pages + ledger.count(PageState.CACHED)
-        return HelloMessage(
-            role=Role.PREFILL,
-            control_address="" if self.plane is None else self.plane.address,
-            pool_tokens=self._parts.pool_tokens,
-            free_pages=free,
-            draining=self.draining,
-            facts={**self._parts.facts, "linked_decode_nodes": len(self._links)},
-            stats=self.stats.snapshot(),
-        )
+        return ledger.free_pages + ledger.count(PageState.CACHED)
+
+    @property
+    def facts(self) -> Facts:
+        """With the decode nodes to which a page connection stands: the router waits for all of them."""
+        return {**super().facts, "linked_decode_nodes": len(self._links)}

@@ -23,7 +23,7 @@ from kvfence.kv import FenceLevel
 from kvfence.protocol import Decisions, RouterCore
 from kvfence.protocol import RouterConfig as CoreConfig
 from kvfence.protocol.errors import OperatorError
-from kvfence.protocol.words import Peer, RefusalCode, Role
+from kvfence.protocol.words import Peer, Role
 from kvfence.serving.api import ApiSettings
 from kvfence.serving.app import build_app, uvicorn_config
 from kvfence.serving.control import ControlPlane
@@ -52,7 +52,6 @@ async def _serve(config: RouterConfig, me: Peer, status: StatusWriter) -> None:
     decisions = node_decisions(FenceLevel(config.fence), config.faults)
     loop = asyncio.get_running_loop()
     node = RouterNode(_core(config, me, decisions), loop=loop, started_at=time.time())
-    node.stats.begin("refusals_total", reasons=RefusalCode)
     for fault in config.faults:
         node.stats.set("unsafe_faults", 1, fault=fault)
     listening = _listen(config.host, config.port)
@@ -62,7 +61,7 @@ async def _serve(config: RouterConfig, me: Peer, status: StatusWriter) -> None:
         secret=config.secret_path.read_bytes(),
         bind=config.router_control,
         router_address=None,
-        deliver=node.from_plane,
+        deliver=node.deliver,
         hello_ms=config.times.hello_ms,
         lost_ms=config.times.lost_ms,
     )

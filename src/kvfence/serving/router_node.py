@@ -8,7 +8,7 @@ runs on one event loop; the control plane's thread hands messages over to that l
 import asyncio
 import itertools
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +22,7 @@ from kvfence.protocol.commands import (
     SendPrefill,
     SendReserve,
 )
-from kvfence.protocol.errors import PeerError, invariant
+from kvfence.protocol.errors import PeerError, invariant, unreachable
 from kvfence.protocol.events import (
     AttemptEnded,
     ClientGone,
@@ -34,12 +34,12 @@ from kvfence.protocol.events import (
     Submitted,
     TokenMade,
 )
-from kvfence.protocol.words import End, EndReason, Peer, Role
-from kvfence.serving.control import ControlPlane, Inbound, LostPeer, Received
+from kvfence.protocol.words import End, EndReason, Peer, RefusalCode, Role
+from kvfence.serving.control import INBOX_MESSAGES_MAX, ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import CoreDriver
 from kvfence.serving.jobs import Job, JobStream
 from kvfence.serving.router_stream import RouterStream
-from kvfence.serving.stats import NodeStats
+from kvfence.serving.stats import NodeStats, stat_key
 from kvfence.serving.wire import (
     AbortMessage,
     EndedMessage,
@@ -66,20 +66,28 @@ class RouterNode:
         self._loop = loop
         self.started_at = started_at
         self._driver = CoreDriver(core, self._carry_out)
-        self._plane: ControlPlane | None = None
+        self._attached: ControlPlane | None = None
+        self._inbox: deque[Inbound] = deque()
         self._streams: dict[int, RouterStream] = {}
         self._requests = itertools.count(1)
         self._current: Any = None  # the message whose event is being stepped
         self._timer: asyncio.TimerHandle | None = None
         self.hellos: dict[str, tuple[Peer, HelloMessage]] = {}
         self.stats = NodeStats()
+        self.stats.begin("refusals_total", reasons=RefusalCode)
         self.idle = asyncio.Event()  # set while no request is in flight
         self.idle.set()
-        self.unreadable: Counter[str] = Counter()
 
     def attach(self, plane: ControlPlane) -> None:
-        """Use this control plane; its `deliver` is `from_plane`."""
-        self._plane = plane
+        """Speak over this control plane; its `deliver` is ours."""
+        self._attached = plane
+
+    @property
+    def plane(self) -> ControlPlane:
+        """The control plane that was attached."""
+        if self._attached is None:
+            unreachable("a node speaks only after its control plane was attached")
+        return self._attached
 
     # ------------------------------------------------------------ Frontend
     @property
@@ -118,9 +126,17 @@ class RouterNode:
         self._driver.feed(event)
         self._set_alarm()
 
-    def from_plane(self, inbound: Inbound) -> None:
-        """Called on the control plane's thread."""
-        self._loop.call_soon_threadsafe(self._on_inbound, inbound)
+    def deliver(self, inbound: Inbound) -> bool:
+        """Take what the control plane heard, on its thread; False when there is no room for a message."""
+        if isinstance(inbound, Received) and len(self._inbox) >= INBOX_MESSAGES_MAX:
+            return False
+        self._inbox.append(inbound)
+        self._loop.call_soon_threadsafe(self._hear_next)
+        return True
+
+    def _hear_next(self) -> None:
+        """Called once for each delivery, so that there is always one to take."""
+        self._on_inbound(self._inbox.popleft())
 
     def _set_alarm(self) -> None:
         if self._timer is not None:
@@ -144,7 +160,7 @@ class RouterNode:
         try:
             self._on_message(inbound)
         except PeerError as error:
-            self.unreadable[inbound.sender.node] += 1
+            self.plane.note_senseless()
             log.warning("message dropped", peer=inbound.sender.node, why=str(error))
 
     def _on_message(self, received: Received) -> None:
@@ -253,16 +269,17 @@ class RouterNode:
         )
 
     def _send(self, peer: Peer, body: Any) -> None:
-        invariant(self._plane is not None, "the control plane is attached before the first event")
-        self._plane.send(peer, body)  # type: ignore[union-attr]
+        self.plane.send(peer, body)
 
     # ------------------------------------------------------------ what is shown
     def figures(self) -> dict[str, tuple[str, dict[str, float]]]:
         """For `/metrics`: the nodes' own figures, and the router's."""
         own = self.stats.snapshot()
-        own["queue_length|queue=admission"] = len(self._core.queue)
-        for reason, count in (self._plane.dropped if self._plane else {}).items():
-            own[f"dropped_messages_total|reason={reason}"] = count
+        own[stat_key("queue_length", {"queue": "admission"})] = len(self._core.queue)
+        for what, count in self._core.counts.items():
+            own[stat_key("core_events_total", {"what": what})] = count
+        for drop, count in self.plane.drops().items():
+            own[stat_key("dropped_messages_total", {"reason": drop.value})] = count
         shown = {"router": (Role.ROUTER.value, own)}
         for node, (_, hello) in self.hellos.items():
             shown[node] = (hello.role.value, dict(hello.stats))

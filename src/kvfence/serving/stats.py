@@ -1,7 +1,8 @@
 """Figures that a node keeps about itself and sends along with its hello.
 
 A key is `name` or `name|label=value,…`; names are Prometheus names without the `kvfence_` prefix, and
-those that end in `_total` are counters. The router renders them with the node's name beside.
+those that end in `_total` are counters. The router renders them with the node's name beside. No label's
+value holds `|`, `,` or `=`: they are words of ours.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ class NodeStats:
 
     def __init__(self) -> None:
         self._values: dict[str, float] = {}
-        self.keys_dropped = 0
+        self._dropped = 0
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter."""
@@ -33,17 +34,13 @@ class NodeStats:
         """Set a gauge."""
         self._put(stat_key(name, labels), value)
 
-    def get(self, name: str, **labels: str) -> float:
-        """The value, 0 when it was never touched."""
-        return self._values.get(stat_key(name, labels), 0)
-
     def snapshot(self) -> dict[str, float]:
-        """A copy."""
-        return dict(self._values)
+        """A copy, with the count of what found no room."""
+        return {**self._values, "figures_dropped_total": self._dropped}
 
     def _put(self, key: str, value: float) -> None:
         if key not in self._values and len(self._values) >= KEYS_MAX:
-            self.keys_dropped += 1
+            self._dropped += 1
             return
         self._values[key] = value
 
