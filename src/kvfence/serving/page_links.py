@@ -36,6 +36,7 @@ class PageLinks:
         self._transport, self._me, self._secret, self._pool, self._wake = transport, me, secret, pool, wake
         self._writers: dict[Peer, PageWriter] = {}
         self._leaving: dict[Peer, PageWriter] = {}
+        self._absent: list[Peer] = []  # told to go while there was no connection; until the next poll
 
     def __len__(self) -> int:
         return len(self._writers)
@@ -86,11 +87,16 @@ class PageLinks:
             writer.stop_posting(lease, batch)
 
     def destroy(self, peer: Peer) -> None:
-        """Begin to tear a connection down; `destroyed` tells when it is."""
+        """Begin to tear a connection down; `poll` tells when it is, also where there is none.
+
+        Whoever asked takes no lease for that peer until it is told, and the peer may come back.
+        """
         writer = self._writers.pop(peer, None)
         if writer is not None:
             self._leaving[peer] = writer
-            self._wake()
+        elif peer not in self._leaving:
+            self._absent.append(peer)
+        self._wake()
 
     def poll(self) -> tuple[list[Completion], list[Peer]]:
         """Completions of all connections, and the peers whose connection is gone after those.
@@ -108,6 +114,8 @@ class PageLinks:
             completions += writer.poll()
         for peer in gone:
             del self._leaving[peer]
+        gone += self._absent
+        self._absent = []
         return completions, gone
 
     def wait_seconds(self) -> float:
