@@ -43,6 +43,7 @@ from kvfence.serving.tokenizer import TextTokenizer
 REQUEST_ID_CHARS_MAX = 128
 CONNECTIONS_MAX = 4096
 KEEP_ALIVE_S = 30
+HEAD_TIMEOUT_S = 30  # from a connection, or the answer before, to the whole head of a request
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 ServerInfo = Callable[[], Mapping[str, object]]
@@ -119,12 +120,41 @@ def uvicorn_config(app: ASGIApp, *, host: str, port: int) -> uvicorn.Config:
 
 
 class PromptProtocol(H11Protocol):
-    """HTTP whose small writes leave at once."""
+    """HTTP whose small writes leave at once, and whose clients must ask within `head_timeout_s`.
+
+    uvicorn waits for ever for a first request, and for the rest of one that was begun: whoever opens
+    connections and says nothing would take all that there may be from everybody else.
+    """
+
+    head_timeout_s: float = HEAD_TIMEOUT_S
+    _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin a connection."""
         send_at_once(transport)
         super().connection_made(transport)
+        self._wait_for_head()
+
+    def on_response_complete(self) -> None:
+        """The answer is over; another request may follow."""
+        super().on_response_complete()
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End a connection."""
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+        self._head_timer = self.loop.call_later(self.head_timeout_s, self._give_up_head)
+
+    def _give_up_head(self) -> None:
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if is_idle:  # a request that is being answered has bounds of its own
+            self.transport.close()
 
 
 def send_at_once(transport: asyncio.BaseTransport) -> None:
