@@ -188,7 +188,6 @@ def test_a_chunk_outside_its_pages_is_an_error(chunk):
 
 
 def test_the_model_tells_what_the_node_must_know(smollm2):
-    assert smollm2.context_tokens == 8192
     assert smollm2.vocab_size == 49152
     assert smollm2.eos_token_ids == (2,)
     assert smollm2.page_layout(16).token_bytes == 46_080

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvfence.kv.layout import SEAL_BYTES, LayerShape, PageLayout
-from kvfence.kv.seal import SEAL_BYTES as SEAL_BYTES_OF_DTYPE
+from kvfence.kv.seal import SEAL_DTYPE
 from kvfence.protocol.errors import InvariantError, OperatorError
 
 shapes = st.builds(LayerShape, st.integers(1, 8), st.integers(1, 128), st.integers(1, 128))
@@ -80,4 +80,4 @@ def test_facts_of_which_no_page_can_be_built_are_refused(arguments, words):
 
 
 def test_one_size_of_a_seal():
-    assert SEAL_BYTES == SEAL_BYTES_OF_DTYPE
+    assert SEAL_DTYPE.itemsize == SEAL_BYTES

@@ -92,14 +92,6 @@ def test_no_slot_after_the_last_can_be_the_first_to_zero():
         make_pool(1).zero_slots(0, PAGE_TOKENS + 1)
 
 
-def test_a_copied_page_is_the_same_page():
-    pool = make_pool(3)
-    pool.page(0)[:] = 7
-    pool.copy_page(0, 2)
-    assert (pool.page(2) == 7).all()
-    assert not pool.page(1).any()
-
-
 def test_attach_maps_the_same_bytes():
     pool = make_pool(3)
     other = Pool.attach(os.dup(pool.fd), LAYOUT, 3)

@@ -4,10 +4,8 @@ import dataclasses
 
 import pytest
 
-from kvfence.kv.fence_level import FenceLevel
 from kvfence.protocol.errors import OperatorError
 from kvfence.serving.config import KEYS, RULES, ServeConfig, check_context, load_config
-from kvfence.serving.config_rules import FENCE_LEVELS, FENCE_OFF
 
 
 def toml(tmp_path, words: str):
@@ -21,13 +19,7 @@ def test_defaults_are_the_designs():
     assert settings == ServeConfig()
     assert (settings.host, settings.port, settings.fence) == ("127.0.0.1", 8000, "sealed")
     assert (settings.prefill, settings.decode, settings.batch_size, settings.chunk_tokens) == (1, 1, 16, 1024)
-    assert settings.is_loopback
     assert not settings.is_unsafe
-
-
-def test_the_levels_are_the_fences_own():
-    assert [level.value for level in FenceLevel] == list(FENCE_LEVELS)
-    assert [level.value for level in FenceLevel if level.needs_unsafe_switch] == [FENCE_OFF]
 
 
 def test_every_field_has_a_rule_and_its_default_obeys_it():

@@ -12,7 +12,7 @@ import hashlib
 import importlib.util
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,21 +42,34 @@ class ModelFolder:
     @property
     def chat_template(self) -> str | None:
         """The tokenizer's chat template, or None when the model has none."""
-        file = self.path / "chat_template.jinja"
-        if file.is_file():
-            return file.read_text()
-        template = self.tokenizer_config.get("chat_template")
-        return template if isinstance(template, str) else None
+        return read_chat_template(self.path, self.tokenizer_config)
 
     @property
     def tokenizer_config(self) -> dict[str, object]:
         """The tokenizer's settings (special tokens among them); empty when there are none."""
-        return _read_object(self.path / "tokenizer_config.json")
+        return read_tokenizer_config(self.path)
 
     @property
     def config(self) -> dict[str, object]:
         """The model's config as stored."""
         return _read_object(self.path / "config.json")
+
+
+def read_tokenizer_config(folder: Path) -> dict[str, object]:
+    """Return the settings beside a folder's tokenizer; empty when there are none. Raises OperatorError."""
+    return _read_object(folder / "tokenizer_config.json")
+
+
+def read_chat_template(folder: Path, tokenizer_config: Mapping[str, object]) -> str | None:
+    """Return the chat template: a file of its own, one string, or the one named "default" of several."""
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        return file.read_text(encoding="utf-8")
+    template = tokenizer_config.get("chat_template")
+    if isinstance(template, list):
+        named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
+        template = named.get("default")
+    return template if isinstance(template, str) else None
 
 
 def default_model_path() -> Path:
@@ -189,7 +202,7 @@ def _read_object(path: Path) -> dict[str, object]:
     if not path.is_file():
         return {}
     try:
-        facts = json.loads(path.read_text())
+        facts = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise OperatorError(f"{path} is not valid JSON ({error}): restore the file, or delete it") from error
     if not isinstance(facts, dict):

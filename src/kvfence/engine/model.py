@@ -25,14 +25,11 @@ from kvfence.protocol.errors import invariant
 
 __all__ = ["DecodeRow", "PagedModel", "PrefillChunk", "adopt", "set_threads"]
 
-CONTEXT_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
-
 
 class PagedModel:
     """A probed model. `layers` are the shapes of what it keeps of a token; `facts` all that was probed.
 
-    `context_tokens` is None when the config does not say how long a sequence may be. `revision` names
-    the weights (a content hash; None for a module that was adopted without a folder).
+    `revision` names the weights (a content hash; None for a module that was adopted without a folder).
     """
 
     def __init__(self, module: Any, facts: tuple[LayerFacts, ...], *, revision: str | None = None) -> None:
@@ -42,7 +39,6 @@ class PagedModel:
         self.revision = revision
         self.layers: tuple[LayerShape, ...] = tuple(fact.shape for fact in facts)
         self.vocab_size: int = int(text.vocab_size)
-        self.context_tokens: int | None = _context_tokens(text)
         self.eos_token_ids: tuple[int, ...] = _eos_token_ids(module)
         parameter = next(module.parameters())
         self.device: torch.device = parameter.device
@@ -112,14 +108,6 @@ def set_threads(count: int) -> None:
     torch.set_num_threads(count)
     if torch.get_num_interop_threads() != 1:
         torch.set_num_interop_threads(1)
-
-
-def _context_tokens(config: Any) -> int | None:
-    for name in CONTEXT_NAMES:
-        value = getattr(config, name, None)
-        if isinstance(value, int) and value > 0:
-            return value
-    return None
 
 
 def _eos_token_ids(module: Any) -> tuple[int, ...]:

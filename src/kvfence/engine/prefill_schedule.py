@@ -63,11 +63,6 @@ class PrefillSchedule:
         """Whether the lease's prompt still has tokens to compute."""
         return lease in self._ring
 
-    @property
-    def waiting_tokens(self) -> int:
-        """Tokens that are still to be computed, over all prompts."""
-        return sum(prompt.left_tokens for prompt in self._ring.values())
-
     def add(self, lease: LeaseId, tokens_total: int, cached_tokens: int) -> None:
         """Put a prompt at the end of the ring; its first `cached_tokens` are there already."""
         invariant(lease not in self._ring, f"{lease} is scheduled once")

@@ -11,13 +11,12 @@ if TYPE_CHECKING:
     from kvfence.kv.fence_level import FenceLevel
     from kvfence.kv.guard import GuardFinding, OwnerTable, StepGuard
     from kvfence.kv.handover import HandoverResult, verify_handover
-    from kvfence.kv.layout import LayerShape, PageLayout, Region
+    from kvfence.kv.layout import SEAL_BYTES, LayerShape, PageLayout, Region
     from kvfence.kv.memory import available_memory_bytes
     from kvfence.kv.own_pages import copy_tail, open_page, seal_own_page
     from kvfence.kv.pool import Pool
     from kvfence.kv.prefix import KvIdentity, PrefixIndex
     from kvfence.kv.seal import (
-        SEAL_BYTES,
         SEAL_DTYPE,
         SealKind,
         digest_page,
@@ -76,7 +75,7 @@ _HOMES = {
     "Pool": "pool",
     "PrefixIndex": "prefix",
     "Region": "layout",
-    "SEAL_BYTES": "seal",
+    "SEAL_BYTES": "layout",
     "SEAL_DTYPE": "seal",
     "SealKind": "seal",
     "StepGuard": "guard",

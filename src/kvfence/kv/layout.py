@@ -14,7 +14,7 @@ from functools import cached_property
 
 from kvfence.protocol.errors import OperatorError, invariant
 
-SEAL_BYTES = 64
+SEAL_BYTES = 64  # one cache line; `seal.SEAL_DTYPE` says what is in it
 ALIGNMENT_BYTES = 64
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 PAGE_TOKENS_MAX = 4096

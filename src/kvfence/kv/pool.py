@@ -18,11 +18,10 @@ import numpy.typing as npt
 
 from kvfence.kv.layout import PageLayout
 from kvfence.kv.memory import available_memory_bytes
-from kvfence.kv.seal import SEAL_DTYPE
+from kvfence.kv.seal import SEAL_DTYPE, Words
 from kvfence.protocol.errors import OperatorError, invariant
 
 Bytes = npt.NDArray[np.uint8]
-Words = npt.NDArray[np.uint64]
 
 SIZE_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 PADDING_PAGES = 1
@@ -133,10 +132,6 @@ class Pool:
         for region in self.layout.regions:
             start = region.offset + first_slot * region.slot_bytes
             payload[start : region.offset + region.region_bytes] = 0
-
-    def copy_page(self, source: int, target: int) -> None:
-        """Copy a whole page, trailer included."""
-        self.page(target)[:] = self.page(source)
 
     def close(self) -> None:
         """Give the buffer up. The mapping itself goes when the last view of it is dropped."""

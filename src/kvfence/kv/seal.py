@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from kvfence.kv.layout import SEAL_BYTES
 from kvfence.protocol.errors import invariant
 from kvfence.protocol.words import LeaseId, PageRef
 
@@ -50,10 +51,9 @@ SEAL_DTYPE = np.dtype(
         ("tag", f"V{TAG_BYTES}"),
     ]
 )
-SEAL_BYTES = SEAL_DTYPE.itemsize
 TAGGED_BYTES = SEAL_BYTES - TAG_BYTES
 
-invariant(SEAL_BYTES == 64, "a seal is one cache line")
+invariant(SEAL_DTYPE.itemsize == SEAL_BYTES, "a seal fills the trailer that the layout leaves for it")
 invariant(sys.byteorder == "little", "seals are read as little-endian words, and so are K and V")
 
 

@@ -7,8 +7,8 @@ Rules it keeps:
 - No secret is kept here: files that hold secrets are named by path, and read where they are used.
 
 It reads no environment variable and no machine property: threads and pools are chosen in `placement.py`,
-and whether the context fits is known only when the model and the pools are. It imports the standard
-library alone, since the command line needs it before it knows whether anything heavy is wanted.
+and whether the context fits is known only when the model and the pools are. It imports nothing heavy,
+since the command line needs it before it knows whether anything heavy is wanted.
 """
 
 import tomllib
@@ -17,11 +17,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from kvfence.kv import FenceLevel
 from kvfence.protocol.errors import OperatorError
 from kvfence.serving import config_rules as rules
 
 CONFIG_BYTES_MAX = 1 << 20
-LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 # The flag is repeated, one name each; the field holds all of them.
 FIELD_OF_KEY = {"unsafe_fault": "unsafe_faults"}
 KEY_OF_FIELD = {field: key for key, field in FIELD_OF_KEY.items()}
@@ -82,12 +82,7 @@ class ServeConfig:
     @property
     def is_fence_off(self) -> bool:
         """Whether no check runs on pages: for measuring."""
-        return self.fence == rules.FENCE_OFF
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine can reach the API."""
-        return self.host in LOOPBACK_HOSTS
+        return FenceLevel(self.fence).needs_unsafe_switch
 
     def pool_tokens_of(self, role: str) -> int | None:
         """Return the pool that was asked for a role ("prefill" or "decode"), or None: to be chosen."""

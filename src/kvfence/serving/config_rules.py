@@ -11,14 +11,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from kvfence.kv import FenceLevel
 from kvfence.protocol.errors import OperatorError
 
 FIT = "fit"
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 DTYPE_NAMES = tuple(DTYPES.values())
-# The words of `kvfence.kv.FenceLevel`, which cannot be imported without numpy; a test compares them.
-FENCE_OFF = "off"
-FENCE_LEVELS = (FENCE_OFF, "contract", "sealed", "paranoid")
+FENCE_LEVELS = tuple(level.value for level in FenceLevel)
 NODES_MAX = 64
 PAGE_TOKENS_MAX = 256
 TOKENS_MAX = 1 << 40

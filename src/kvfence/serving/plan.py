@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from kvfence.protocol.errors import OperatorError
 from kvfence.serving import config_rules as rules
 from kvfence.serving.config import ServeConfig, check_context
+from kvfence.serving.limits import CONTEXTS_IN_FLIGHT
 from kvfence.serving.node_config import DecodeConfig, NodeTimes, PrefillConfig, RouterConfig
 from kvfence.serving.node_process import NodeSpec
 from kvfence.serving.placement import NodePlacement, place, pool_bytes_limit, thread_environment
@@ -21,7 +22,6 @@ from kvfence.serving.rundir import RunDir
 ROUTER = "router"
 # Names under which the models' configs keep the longest context that they were made for.
 CONTEXT_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
-TENANT_CONTEXTS = 4  # tokens in flight that a tenant may have, in contexts
 
 
 class ModelFacts(Protocol):
@@ -172,7 +172,7 @@ def _router(config: ServeConfig, model: ModelFacts, common: dict[str, Any], name
         admin_key_file=config.admin_key_file,
         body_bytes_max=config.body_bytes_max,
         tenant_requests_max=config.tenant_requests_max,
-        tenant_tokens_max=config.tenant_tokens_max or TENANT_CONTEXTS * common["context_tokens"],
+        tenant_tokens_max=config.tenant_tokens_max or CONTEXTS_IN_FLIGHT * common["context_tokens"],
         quarantine_share_max=config.quarantine_share_max,
     )
     return NodeSpec(router, thread_environment(1))

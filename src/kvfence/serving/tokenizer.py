@@ -19,6 +19,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from kvfence.engine.loading import read_chat_template, read_tokenizer_config
 from kvfence.protocol.errors import OperatorError
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>\Z")
@@ -88,10 +89,10 @@ class TextTokenizer:
             raise OperatorError(
                 f"{folder} has no tokenizer.json, so no text can be served. Convert it first."
             )
-        settings = _read_settings(folder / "tokenizer_config.json")
+        settings = read_tokenizer_config(folder)
         return cls(
             file.read_text(encoding="utf-8"),
-            chat_template=_find_template(folder, settings),
+            chat_template=read_chat_template(folder, settings),
             settings=settings,
         )
 
@@ -192,27 +193,3 @@ def _bytes_of_byte_level(piece: str) -> bytes:
         return bytes(_ALPHABET[character] for character in piece)
     except KeyError:
         return piece.encode()
-
-
-def _read_settings(file: Path) -> dict[str, object]:
-    if not file.is_file():
-        return {}
-    try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise OperatorError(f"{file} is not JSON: {error}. Repair or remove it.") from error
-    if not isinstance(settings, dict):
-        raise OperatorError(f"{file} holds no JSON object. Repair or remove it.")
-    return settings
-
-
-def _find_template(folder: Path, settings: Mapping[str, object]) -> str | None:
-    """Return the chat template: a file of its own, one string, or the one named "default" of several."""
-    file = folder / "chat_template.jinja"
-    if file.is_file():
-        return file.read_text(encoding="utf-8")
-    template = settings.get("chat_template")
-    if isinstance(template, list):
-        named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
-        template = named.get("default")
-    return template if isinstance(template, str) else None

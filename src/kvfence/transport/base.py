@@ -28,11 +28,12 @@ from enum import Enum, unique
 from pathlib import Path
 from typing import Protocol
 
+from kvfence.kv.layout import SEAL_BYTES
 from kvfence.kv.pool import Pool
 from kvfence.protocol.errors import PeerError, invariant
 from kvfence.protocol.words import LeaseId, PageRef, Peer
 
-TRAILER_BYTES = 64
+TRAILER_BYTES = SEAL_BYTES
 SECRET_BYTES_MIN = 16
 BATCHES_QUEUED_MAX = 1024  # a writer's queue; a post beyond it is answered BatchLost(QUEUE_FULL)
 WRITERS_MAX = 64  # connections that one receiver serves at a time

@@ -1,9 +1,8 @@
 """The prefill end of shm: the decode node's pool, mapped, and the thread's copy into it.
 
 Rules: the mapping is not inherited by children; the lock is closed after the mapping is gone, and never
-before, whatever fails. Within a page the payload is stored
-before the trailer. Before every page the connection is looked at: a receiver that hung up has died or has
-cut us.
+before, whatever fails. Within a page the payload is stored before the trailer. Before every page the
+connection is looked at: a receiver that hung up has died or has cut us.
 """
 
 import array
