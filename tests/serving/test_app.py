@@ -30,7 +30,7 @@ class Recorder(NoObserver):
     def on_token(self, seconds):
         self.seen["token"] += 1
 
-    def on_end(self, reason, *, seconds, prompt_tokens, completion_tokens):
+    def on_end(self, reason, *, seconds, completion_tokens):
         self.seen[reason] += 1
 
     def on_refusal(self, code):
@@ -114,7 +114,7 @@ def test_unforeseen_failure_is_a_500_with_its_reason_in_the_log_alone():
     assert answer.status_code == 500
     assert answer.json()["error"]["code"] == "internal"
     assert "secret" not in answer.text
-    assert logs[0]["event"] == "request_failed"
+    assert logs[0]["event"] == "request failed"
     assert observer.seen == {"internal": 1}
 
 

@@ -56,8 +56,8 @@ class Recorder(NoObserver):
     def on_token(self, seconds):
         self.seen.append(("token", seconds))
 
-    def on_end(self, reason, *, seconds, prompt_tokens, completion_tokens):
-        self.seen.append((reason, seconds, prompt_tokens, completion_tokens))
+    def on_end(self, reason, *, seconds, completion_tokens):
+        self.seen.append((reason, seconds, completion_tokens))
 
 
 def run_of(*streams, stops=(), observer=None, clock=lambda: 0.0):
@@ -231,4 +231,4 @@ def test_times():
         observer=recorder,
         clock=lambda: next(times),
     )
-    assert recorder.seen == [("first", 1.0), ("token", 0.5), ("token", 0.25), ("stop", 2.0, 5, 2)]
+    assert recorder.seen == [("first", 1.0), ("token", 0.5), ("token", 0.25), ("stop", 2.0, 2)]

@@ -133,7 +133,7 @@ def test_without_restarts_the_dead_stay_dead(supervisor, run_dir):
     until_ready(supervisor)
     supervisor.signal(["decode-0", "another"], signal.SIGTERM)
     ended = poll_until(supervisor, NodeEnded)[-1]
-    assert ended == NodeEnded("decode-0", 0, None, was_ready=True, was_asked_to_die=False, restart_s=None)
+    assert ended == NodeEnded("decode-0", 0, None, was_asked_to_die=False, restart_s=None)
     assert supervisor.running == ()
     assert supervisor.poll(0) == []
 

@@ -88,7 +88,7 @@ def test_bad_new_file_changes_nothing_and_is_logged_once(file, content):
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
             assert tenants.identify(["Bearer key-a"]).tenant == "a"
-    assert [log["event"] for log in logs] == ["keys_file_kept"]
+    assert [log["event"] for log in logs] == ["keys file kept"]
     replace(file, entry("c", "key-c"))
     assert tenants.identify(["Bearer key-c"]).tenant == "c"
 

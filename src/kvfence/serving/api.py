@@ -17,7 +17,8 @@ from typing import TypeVar
 
 from starlette.types import Receive, Scope, Send
 
-from kvfence.serving.api_body import check_content_type, parse_object
+from kvfence.protocol import Decisions
+from kvfence.serving.api_body import BODY_TIMEOUT_S, check_content_type, parse_object
 from kvfence.serving.api_connection import Connection
 from kvfence.serving.api_format import ChatFormat, Collected, CompletionFormat, Format, Head, usage_of
 from kvfence.serving.chat import ChatTemplate
@@ -39,18 +40,13 @@ async def _aside(size: int, work: Callable[[], T]) -> T:
     return work() if size <= INLINE_SIZE_MAX else await asyncio.to_thread(work)
 
 
-def fits(needed_tokens: int, limit_tokens: int) -> bool:
-    """Whether a request may go to the router (law 6)."""
-    return needed_tokens <= limit_tokens
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSettings:
     """What the operator decides about the API. `vocab_size` is the model's, where it is known."""
 
     model_id: str
     body_bytes_max: int = 4 << 20
-    body_timeout_s: float = 60.0
+    body_timeout_s: float = BODY_TIMEOUT_S
     client_stall_s: float = 60.0
     limits: TenantLimits = field(default_factory=TenantLimits)
     vocab_size: int | None = None
@@ -69,7 +65,7 @@ class Api:
     tenants: Tenants
     limiter: Limiter
     observer: Observer = field(default_factory=NoObserver)
-    admits: Callable[[int, int], bool] = fits
+    admits: Callable[[int, int], bool] = field(default_factory=lambda: Decisions().admits)
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
 
@@ -260,9 +256,7 @@ class Completions(Endpoint):
 
     async def _encode(self, text: str, common: Common) -> tuple[int, ...]:
         self._check_length(text, "prompt", common.max_tokens)
-        return await _aside(
-            len(text), lambda: self._api.tokenizer.encode(text, add_special_tokens=True)
-        )  # fmt: skip
+        return await _aside(len(text), lambda: self._api.tokenizer.encode(text, add_special_tokens=True))
 
 
 class ChatCompletions(Endpoint):

@@ -31,9 +31,7 @@ def headers_of(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
-async def read_body(
-    scope: Scope, receive: Receive, *, bytes_max: int, timeout_s: float = BODY_TIMEOUT_S
-) -> bytes:
+async def read_body(scope: Scope, receive: Receive, *, bytes_max: int, timeout_s: float) -> bytes:
     """Read the whole body. Raises ApiError (408, 413) or ClientGone."""
     lengths = headers_of(scope, b"content-length")
     if any(not length.isdecimal() or int(length[:20]) > bytes_max for length in lengths):
@@ -64,9 +62,7 @@ async def _read_bounded(receive: Receive, bytes_max: int) -> bytes:
 
 
 def _too_large(bytes_max: int) -> ApiError:
-    return ApiError(
-        413, f"The body may have at most {bytes_max} bytes.", code="body_too_large", closes=True
-    )  # fmt: skip
+    return ApiError(413, f"The body may have at most {bytes_max} bytes.", code="body_too_large", closes=True)
 
 
 def check_content_type(scope: Scope) -> None:
@@ -76,14 +72,18 @@ def check_content_type(scope: Scope) -> None:
     charset = parameters.strip().lower().replace('"', "").replace(" ", "")
     if kind.strip().lower() != "application/json" or charset not in ("", "charset=utf-8"):
         raise ApiError(
-            415, "Send the body as JSON, with `Content-Type: application/json`.",
-            param="Content-Type", code="unsupported_media_type",
-        )  # fmt: skip
+            415,
+            "Send the body as JSON, with `Content-Type: application/json`.",
+            param="Content-Type",
+            code="unsupported_media_type",
+        )
     if any(encoding.strip().lower() != "identity" for encoding in headers_of(scope, b"content-encoding")):
         raise ApiError(
-            415, "Send the body as it is; no content encoding is supported.",
-            param="Content-Encoding", code="unsupported_media_type",
-        )  # fmt: skip
+            415,
+            "Send the body as it is; no content encoding is supported.",
+            param="Content-Encoding",
+            code="unsupported_media_type",
+        )
 
 
 def parse_object(body: bytes) -> dict[str, object]:
@@ -104,9 +104,7 @@ def parse_object(body: bytes) -> dict[str, object]:
     except RecursionError as error:
         raise _not_json("it is nested too deeply") from error
     if not isinstance(value, dict):
-        raise ApiError(
-            400, f"The body must be a JSON object, not {describe(value)}.", code="invalid_json"
-        )  # fmt: skip
+        raise ApiError(400, f"The body must be a JSON object, not {describe(value)}.", code="invalid_json")
     return value
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kvfence.engine.sampling import TokenLogprobs
-from kvfence.protocol.errors import invariant
+from kvfence.protocol.errors import unreachable
 from kvfence.serving.detokenizer import SpokenToken
 from kvfence.serving.jobs import EndDelta
 from kvfence.serving.streaming import Event, Finished, Spoke
@@ -216,13 +216,15 @@ def usage_of(ends: Mapping[int, EndDelta], choices_per_prompt: int) -> Json:
 
 
 def _finish_reason(choice: Collected) -> str:
-    invariant(choice.finished is not None, "an answer is written down when all its choices are finished")
-    return choice.finished.reason if choice.finished is not None else ""
+    if choice.finished is None:
+        unreachable("an answer is written down when all its choices are finished")
+    return choice.finished.reason
 
 
 def _logprobs_of(token: SpokenToken) -> TokenLogprobs:
-    invariant(token.logprobs is not None, "a choice that asked for logprobs has them for each token")
-    return token.logprobs if token.logprobs is not None else TokenLogprobs(LOGPROB_MIN)
+    if token.logprobs is None:
+        unreachable("a choice that asked for logprobs has them for each token")
+    return token.logprobs
 
 
 def _bounded(logprob: float) -> float:

@@ -30,7 +30,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kvfence.serving.api import Api, ApiSettings, ChatCompletions, Completions, fits
+from kvfence.protocol import Decisions
+from kvfence.serving.api import Api, ApiSettings, ChatCompletions, Completions
 from kvfence.serving.api_body import ClientGone, headers_of
 from kvfence.serving.chat import ChatTemplate
 from kvfence.serving.errors import ApiError, bad_field, internal_error
@@ -61,15 +62,15 @@ def build_app(
     observer: Observer | None = None,
     metrics: Metrics | None = None,
     server_info: ServerInfo | None = None,
-    admits: Callable[[int, int], bool] = fits,
+    admits: Callable[[int, int], bool] | None = None,
     clock: Callable[[], float] = time.monotonic,
     wall_clock: Callable[[], float] = time.time,
 ) -> Starlette:
     """Return the application. Without `tenants` each bearer token is its own tenant.
 
     `metrics` returns Prometheus text, `server_info` what JSON can hold; both are called on the event loop.
-    `admits(needed_tokens, limit_tokens)` is the check of law 6 at the edge. Raises OperatorError for a chat
-    template that cannot be read.
+    `admits(needed_tokens, limit_tokens)` is the check of law 6 at the edge; without it the protocol's own.
+    Raises OperatorError for a chat template that cannot be read.
     """
     api = Api(
         frontend=frontend,
@@ -79,7 +80,7 @@ def build_app(
         tenants=tenants or Tenants(),
         limiter=Limiter(settings.limits),
         observer=observer or NoObserver(),
-        admits=admits,
+        admits=admits or Decisions().admits,
         clock=clock,
         wall_clock=wall_clock,
     )
@@ -255,16 +256,16 @@ class _Edge:
             self._observer.on_refusal(error.code or "none")
             await self._answer(error, scope, receive, send_with_headers)
         except Exception:
-            log.exception("request_failed", request=own_id, path=scope["path"])
+            log.exception("request failed", request=own_id, path=scope["path"])
             if is_started:
                 raise  # the connection is closed in mid-answer, which no client takes for an end
             self._observer.on_refusal("internal")
             await self._answer(internal_error(), scope, receive, send_with_headers)
 
     async def _answer(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
-        await Response(
-            error.body(), error.status, headers=error.headers(), media_type="application/json"
-        )(scope, receive, send)  # fmt: skip
+        await Response(error.body(), error.status, headers=error.headers(), media_type="application/json")(
+            scope, receive, send
+        )
 
 
 def _client_id(scope: Scope) -> str | None:

@@ -5,6 +5,7 @@ within a grace, is killed by the launcher; on another machine that is the operat
 nothing here either: a cut stays pending until it is proven.
 """
 
+import math
 import time
 from collections.abc import Callable
 
@@ -32,21 +33,22 @@ class Cutter:
         self._receiver, self._kill, self._clock = receiver, kill, clock
         self._since: dict[Peer, float] = {}
         self._killed: set[Peer] = set()
-        self._asked_at = float("-inf")
+        self._asked_at: float | None = None
 
     def ask(self, peer: Peer) -> None:
         """Begin the cut of an incarnation; answered by `poll`."""
         self._since.setdefault(peer, self._clock())
-        self._asked_at = float("-inf")
+        self._asked_at = None
 
     def wait_seconds(self) -> float:
         """When to poll next; infinity when nothing is under way."""
-        return POLL_SECONDS if self._since else float("inf")
+        return POLL_SECONDS if self._since else math.inf
 
     def poll(self) -> list[Cut | CutUnknown]:
         """What has been answered since."""
         now = self._clock()
-        if not self._since or now - self._asked_at < POLL_SECONDS:
+        is_early = self._asked_at is not None and now - self._asked_at < POLL_SECONDS
+        if not self._since or is_early:
             return []
         self._asked_at = now
         answers: list[Cut | CutUnknown] = []

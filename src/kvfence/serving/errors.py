@@ -157,14 +157,19 @@ def error_of_end(end: End) -> ApiError:
 def _error_of_refusal(refusal: Refusal | None) -> ApiError:
     if refusal is None:
         return ApiError(
-            503, "The request was refused. Try again.", kind=SERVER, code="refused", retry_after_s=1
+            503,
+            "The request was refused. Try again.",
+            kind=SERVER,
+            code="refused",
+            retry_after_s=RETRY_SOON_S,
         )
     if refusal.code is RefusalCode.CONTEXT_LENGTH:
         if refusal.needed_tokens is None or refusal.limit_tokens is None:
             return ApiError(
-                400, "This request can never fit. Shorten the prompt or lower `max_tokens`.",
+                400,
+                "This request can never fit. Shorten the prompt or lower `max_tokens`.",
                 code=refusal.code.value,
-            )  # fmt: skip
+            )
         return context_too_long(refusal.needed_tokens, refusal.limit_tokens)
     words, retry_after_s = _REFUSALS[refusal.code]
     return ApiError(503, words, kind=SERVER, code=refusal.code.value, retry_after_s=retry_after_s)

@@ -11,7 +11,7 @@ Rules it keeps:
 - The first Ctrl-C or SIGTERM drains: the router ends its requests, then the nodes stop. The second stops
   at once.
 
-It imports no torch. The model was resolved before (`model_facts.py`).
+It imports no torch. The model was resolved before (`model_source.py`).
 """
 
 import contextlib
@@ -26,7 +26,7 @@ import msgspec
 from rich.console import Console
 
 from kvfence import __version__
-from kvfence.protocol.errors import InternalError, OperatorError, invariant
+from kvfence.protocol.errors import InternalError, OperatorError, invariant, unreachable
 from kvfence.serving.banner import BannerFacts, StartView, show_banner, step_words
 from kvfence.serving.config import ServeConfig, check_context
 from kvfence.serving.node_config import RouterConfig
@@ -191,8 +191,9 @@ class Launcher:
         nodes = []
         for spec in self._plan.nodes:
             ready = self._ready(spec.name)
-            invariant(ready is not None, "the banner comes when every node is ready")
-            nodes.append((spec.config, ready or Ready(incarnation=0)))
+            if ready is None:
+                unreachable("the banner comes when every node is ready")
+            nodes.append((spec.config, ready))
         urls = [ready.url for _, ready in nodes if ready.url is not None]
         invariant(urls, "the router says its URL when it is ready")
         return BannerFacts(

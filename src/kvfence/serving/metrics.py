@@ -86,8 +86,14 @@ class ServingMetrics:
         )
         self.requests = Counter(
             "kvfence_requests",
-            "requests ended, by reason",
+            "requests ended, by reason; each choice counts",
             labelnames=["reason"],
+            registry=self._registry,
+        )
+        self.request_seconds = Histogram(
+            "kvfence_request_seconds",
+            "time from the arrival of a request to the end of each choice, however it ended",
+            buckets=LATENCY_BUCKETS_SECONDS,
             registry=self._registry,
         )
         self.choices = Counter("kvfence_choices", "choices handed to the router", registry=self._registry)
@@ -115,9 +121,10 @@ class ServingMetrics:
         """See Observer."""
         self.tpot.observe(seconds)
 
-    def on_end(self, reason: str, *, seconds: float, prompt_tokens: int, completion_tokens: int) -> None:  # noqa: ARG002
+    def on_end(self, reason: str, *, seconds: float, completion_tokens: int) -> None:
         """See Observer."""
         self.requests.labels(reason).inc()
+        self.request_seconds.observe(seconds)
         self.tokens.labels("completion").inc(completion_tokens)
 
     def on_refusal(self, code: str) -> None:

@@ -4,6 +4,7 @@ A connection that is lost, or told to go, is torn down until the transport says 
 pages any more; only then is it `destroyed`, and only then may another to the same incarnation be made.
 """
 
+import math
 from collections.abc import Callable
 
 import structlog
@@ -120,7 +121,7 @@ class PageLinks:
 
     def wait_seconds(self) -> float:
         """When to look again; infinity when nothing is being torn down."""
-        return TEARDOWN_POLL_SECONDS if self._leaving else float("inf")
+        return TEARDOWN_POLL_SECONDS if self._leaving else math.inf
 
     def close(self) -> None:
         """Tear everything down."""

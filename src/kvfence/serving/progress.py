@@ -1,5 +1,6 @@
 """What a node tells its launcher: JSON lines on an inherited pipe, and the reader that puts them together.
 
+    {"event":"started","incarnation":81723}                      the first line of every process
     {"event":"progress","step":"loading the model","done":3,"total":7}
     {"event":"ready","incarnation":81723,"pool_tokens":16384,"pool_bytes":…,"url":null}
     {"event":"kill","node":"prefill-0","incarnation":81722}      a decode node wants a cut

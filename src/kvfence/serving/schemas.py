@@ -111,7 +111,7 @@ _COMMON = (
     "logit_bias",
     "logprobs",
     "ignore_eos",
-)  # fmt: skip
+)
 _COMPLETION = frozenset({*_COMMON, "prompt"})
 _CHAT = frozenset({*_COMMON, "messages", "max_completion_tokens", "top_logprobs"})
 

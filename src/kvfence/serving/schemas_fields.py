@@ -77,7 +77,7 @@ CONTROL_PREFIXES = (
     "remote_",
     "routed_dp",
     "transfer",
-)  # fmt: skip
+)
 
 
 def is_control(name: str) -> bool:
@@ -125,6 +125,4 @@ def _unknown(param: str, name: str, served: Collection[str]) -> ApiError:
     shown = param if len(param) <= 100 else f"{param[:100]}…"
     if not shown.isprintable():
         shown = describe(name)
-    return ApiError(
-        400, f"`{shown}` is not a known field.{hint}", param=shown, code="unknown_parameter"
-    )  # fmt: skip
+    return ApiError(400, f"`{shown}` is not a known field.{hint}", param=shown, code="unknown_parameter")

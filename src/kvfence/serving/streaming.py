@@ -36,7 +36,7 @@ class Observer(Protocol):
     def on_token(self, seconds: float) -> None:
         """A further token of a choice came, so long after the one before."""
 
-    def on_end(self, reason: str, *, seconds: float, prompt_tokens: int, completion_tokens: int) -> None:
+    def on_end(self, reason: str, *, seconds: float, completion_tokens: int) -> None:
         """A choice ended, so long after its request came. `reason` is an EndReason's value."""
 
     def on_refusal(self, code: str) -> None:
@@ -55,7 +55,7 @@ class NoObserver:
     def on_token(self, seconds: float) -> None:
         """See Observer."""
 
-    def on_end(self, reason: str, *, seconds: float, prompt_tokens: int, completion_tokens: int) -> None:
+    def on_end(self, reason: str, *, seconds: float, completion_tokens: int) -> None:
         """See Observer."""
 
     def on_refusal(self, code: str) -> None:
@@ -126,7 +126,7 @@ class Choice:
         if not self._ended:
             self._ended = True
             self._stream.cancel()
-            self._report_end(EndReason.CLIENT_GONE, prompt_tokens=0, completion_tokens=self._tokens)
+            self._report_end(EndReason.CLIENT_GONE, completion_tokens=self._tokens)
 
     async def events(self) -> AsyncGenerator[Event | _Failed, None]:
         """Yield the choice's events up to Finished or _Failed."""
@@ -154,9 +154,7 @@ class Choice:
 
     def _finish(self, delta: EndDelta) -> list[Event | _Failed]:
         self._ended = True
-        self._report_end(
-            delta.end.reason, prompt_tokens=delta.prompt_tokens, completion_tokens=delta.completion_tokens
-        )
+        self._report_end(delta.end.reason, completion_tokens=delta.completion_tokens)
         if self._detokenizer.stopped and delta.end.reason is not EndReason.INTEGRITY:
             return [Finished(self.index, "stop", delta)]
         if delta.end.reason not in (EndReason.STOP, EndReason.LENGTH):
@@ -165,11 +163,10 @@ class Choice:
         spoken: list[Event | _Failed] = [Spoke(self.index, tail)] if tail else []
         return [*spoken, Finished(self.index, delta.end.reason.value, delta)]
 
-    def _report_end(self, reason: EndReason, *, prompt_tokens: int, completion_tokens: int) -> None:
+    def _report_end(self, reason: EndReason, *, completion_tokens: int) -> None:
         self._observer.on_end(
             reason.value,
             seconds=self._clock() - self._started_at,
-            prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
         )
 

@@ -63,7 +63,6 @@ class NodeEnded:
     node: str
     exit_status: int
     failed: Failed | None
-    was_ready: bool
     was_asked_to_die: bool
     restart_s: float | None
 
@@ -200,7 +199,7 @@ class Supervisor:
             self._due[node] = self._clock() + restart_s
         asked = node in self._asked_to_die
         self._asked_to_die.discard(node)
-        return NodeEnded(node, exit_status, process.failed, process.ready is not None, asked, restart_s)
+        return NodeEnded(node, exit_status, process.failed, asked, restart_s)
 
     def _restart_due(self) -> list[SupervisorEvent]:
         if not self.restarts:

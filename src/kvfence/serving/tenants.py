@@ -103,9 +103,9 @@ class Tenants:
         try:
             self._entries = read_keys(file)
         except OperatorError as error:
-            log.warning("keys_file_kept", file=str(file), why=str(error))
+            log.warning("keys file kept", file=str(file), why=str(error))
             return
-        log.info("keys_file_read", file=str(file), keys=len(self._entries))
+        log.info("keys file read", file=str(file), keys=len(self._entries))
 
 
 def require_admin(principal: Principal) -> None:
