@@ -95,6 +95,8 @@ class ControlPlane:
         self._me, self._role, self._secret, self._deliver = me, role, secret, deliver
         self._hello_seconds, self._lost_seconds = hello_ms / 1000, lost_ms / 1000
         self._links: dict[str, _Link] = {}
+        self._silent_router: Peer | None = None
+        self._looked_at = time.monotonic()
         self._speakers = Speakers(me)
         self._number = 0
         self._outbox: deque[tuple[Peer, Body]] = deque()
@@ -255,6 +257,7 @@ class ControlPlane:
             self._hang_up_link(known)
         if entry.control_address == self._router_address and self._router is not None:
             self._links[entry.peer.node] = _Link(entry, self._router)
+            self._silent_router = None
         else:
             self._links[entry.peer.node] = _Link(entry, self._dial(entry.control_address))
 
@@ -278,22 +281,35 @@ class ControlPlane:
 
     def _look_for_silence(self) -> None:
         now = time.monotonic()
+        # While this process was stopped it could hear nobody: that is no silence of theirs.
+        missed_seconds = max(0.0, now - self._looked_at - self._hello_seconds)
+        self._looked_at = now
         for name, link in list(self._links.items()):
             if link.heard_at is None:
                 link.heard_at = now  # it has as long to speak for the first time
-            elif now - link.heard_at > self._lost_seconds:
-                self._hang_up_link(link)
-                del self._links[name]
-                self._deliver(LostPeer(link.entry.peer))
+                continue
+            link.heard_at = min(now, link.heard_at + missed_seconds)
+            if now - link.heard_at > self._lost_seconds:
+                self._lose(name, link)
+
+    def _lose(self, name: str, link: _Link) -> None:
+        if link.socket is self._router:
+            self._silent_router = link.entry.peer
+        self._hang_up_link(link)
+        del self._links[name]
+        self._deliver(LostPeer(link.entry.peer))
 
     def _flush(self) -> None:
         while self._outbox:
             target, body = self._outbox.popleft()
             link = self._links.get(target.node)
-            if link is None or link.entry.peer != target:
+            if link is not None and link.entry.peer == target:
+                self._post(link.socket, target, body)
+            elif self._router is not None and target == self._silent_router:
+                # It may only have been stopped, and waits for the ends that its loss has caused.
+                self._post(self._router, target, body)
+            else:
                 self._dropped[Drop.UNKNOWN_TARGET] += 1
-                continue
-            self._post(link.socket, target, body)
 
     def _post(self, socket: zmq.Socket[bytes], target: Peer | None, body: Body) -> None:
         self._number += 1
