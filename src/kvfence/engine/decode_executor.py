@@ -75,12 +75,16 @@ class DecodeExecutor:
             row.pages.append(page)
             self.schedule.resume(lease)
 
+    def needs_page(self, row: Row) -> bool:
+        """Whether the slot of the row's next step lies beyond its block table."""
+        return row.position >= len(row.pages) * self._page_tokens
+
     def plan(self) -> tuple[list[Row], list[LeaseId]]:
         """The rows of the next step, and those that cannot step because they need a page first."""
         ready, wanting = [], []
         for lease in self.schedule.rows_for_step():
             row = self.rows[lease]
-            if row.position >= len(row.pages) * self._page_tokens:
+            if self.needs_page(row):
                 wanting.append(lease)
             else:
                 ready.append(row)
