@@ -79,7 +79,15 @@ class PrefillCore(PrefillActions):
             self.memory.pop(older, None)
         if role is Role.DECODE and peer not in self.memory:
             self.memory[peer] = ClosedMemory(self.config.closed_max)
+        if role is Role.DECODE and greeting is Greeting.BACK:
+            self._say_all_again(peer)
         return True
+
+    def _say_all_again(self, decode: Peer) -> None:
+        """What was said while it was lost did not reach it; else it would wait for its leases' deadlines."""
+        memory = self.memory[decode]
+        for sequence in sorted(memory.outcomes.keys() - set(memory.silent())):
+            self._repeat(decode, LeaseId(decode.incarnation, sequence))
 
     def _on_peer_lost(self, event: events.PeerLost) -> None:
         if self.peers.lose(event.peer):
