@@ -7,9 +7,9 @@ from tests.e2e.deployment import Deployment
 _STARTED = pytest.StashKey[list[Deployment]]()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def launch(request, tmp_path_factory):
-    """Start a deployment; without `run_home`, in a run-time directory of its own. The caller ends it."""
+    """Start a deployment; without `run_home`, in a run-time directory of its own. It ends with the module."""
     request.config.stash[_STARTED] = started = []
 
     def start(*flags, run_home=None):
