@@ -111,7 +111,8 @@ class DecodeNode(NodeLoop):
     def _on_closed(self, sender: Peer, body: ClosedMessage) -> None:
         outcome = closed_outcome(body)
         ask = self._ask_of(body.lease)
-        if ask is not None and ask.closed is None:
+        decisions = self._parts.core.decisions
+        if ask is not None and ask.closed is None and decisions.speaks_for(sender, ask.message.writer):
             ask.closed = body
         self.driver.feed(events.Closed(sender, body.lease, outcome))
 
@@ -262,6 +263,8 @@ class DecodeNode(NodeLoop):
 
     def _release(self, stepped: Stepped) -> None:
         row, sampled = stepped.row, stepped.sampled
+        if row.lease not in self._executor.rows:
+            return  # it made way for a row released before it, which may have its pages by now
         if sampled is None:
             end = End(EndReason.EXECUTOR, detail="logits are not finite")
             self.driver.feed(events.RowFinished(row.lease, end))
