@@ -234,6 +234,15 @@ class PrefillNode(NodeLoop):
                 )
         for peer in destroyed:
             self.driver.feed(events.ConnectionDestroyed(peer))
+        if destroyed:
+            self._forget_silent()
+
+    def _forget_silent(self) -> None:
+        """Leases of which no Closed can be said are over all the same: nothing of them is kept."""
+        for lease in self._hands.keys() - self._parts.core.leases.keys():
+            del self._hands[lease]
+            self._executor.stop(lease)
+            self._pages.leave(lease)
 
     def wait_seconds(self) -> float:
         """A connection that is coming down is looked at soon."""
