@@ -133,7 +133,8 @@ def compare(deployment, plain, lengths, capsys):
         warm, hits = served(deployment, plain.prompt(length))
         ties += is_tie(plain, length, warm)
         assert hits == (length - 1) // 16 * 16, "the second time all full pages but the last token's are hits"
-    batch = (lengths * 16)[:16]
+    # The longest stay out of the batch: they would only make it wait.
+    batch = ([length for length in lengths if length < 1000] * 16)[:16]
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda length: served(deployment, plain.prompt(length))[0], batch))
     ties += sum(is_tie(plain, length, names) for length, names in zip(batch, answers, strict=True))
