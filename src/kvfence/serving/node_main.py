@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     die_with(config.parent_pid)
     set_up_log(config.node)
     status = StatusWriter(config.status_fd)
+    end_with_threads(status)
     if config.cpus is not None:
         os.sched_setaffinity(0, config.cpus)
     me = Peer(config.node, draw_incarnation())
@@ -79,6 +81,21 @@ def die_with(parent_pid: int) -> None:
         )
     if os.getppid() != parent_pid:
         raise OperatorError("the launcher of this node is gone: start the deployment again")
+
+
+def end_with_threads(status: StatusWriter) -> None:
+    """Let an exception that escapes a thread end the process, as one that escapes the main thread does.
+
+    A node whose control plane has ended would hear nobody, and nobody would start it again.
+    """
+
+    def end(dead: threading.ExceptHookArgs) -> None:
+        name = "a thread" if dead.thread is None else dead.thread.name
+        log.error("node ends by a thread", thread=name, exc_info=dead.exc_value)
+        status.send(Failed(message=f"{name}: {dead.exc_type.__name__}: {dead.exc_value}", exit_code=1))
+        os._exit(1)
+
+    threading.excepthook = end
 
 
 def set_up_log(node: str) -> None:
