@@ -8,7 +8,10 @@ import pytest
 
 pytestmark = pytest.mark.e2e
 
-FLAGS = ("--context", "512", "--pool-tokens", "768", "--batch-size", "8", "--queue-timeout-s", "120")
+FLAGS = (
+    *("--context", "512", "--pool-tokens", "768", "--batch-size", "8"),
+    *("--queue-timeout-s", "120", "--tenant-tokens-max", "100000"),
+)
 STORM_AT_ONCE = 12
 STORM_SEED = 20260827
 
@@ -91,7 +94,7 @@ def test_leaving_while_waiting_for_room(deployment):
 
 
 @pytest.mark.parametrize(
-    "clients", [60, pytest.param(600, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])]
+    "clients", [40, pytest.param(600, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])]
 )
 def test_a_storm_of_clients_that_leave(deployment, clients):
     """Lengths, delays and who stays are drawn from one seed, before the first request."""
@@ -109,7 +112,7 @@ def test_a_storm_of_clients_that_leave(deployment, clients):
     with ThreadPoolExecutor(STORM_AT_ONCE) as pool:
         outcomes = list(pool.map(lambda planned: visit(deployment, planned), visits))
     stayed = [outcome for outcome, planned in zip(outcomes, visits, strict=True) if planned["stays"]]
-    assert len(stayed) > 3
+    assert len(stayed) > 2
     # However wild the others are, who stays gets a whole answer.
     assert [answer.error for answer in stayed] == [None] * len(stayed)
     assert all(answer.done and answer.finish in ("length", "stop") for answer in stayed)

@@ -71,9 +71,7 @@ def test_prefill_dies_while_it_computes(deployment, pool):
     old = deployment.pid("prefill-0")
     with deployment.stream("Once upon a time", 300, ignore_eos=True, logprobs=0) as running:
         assert running.next_event() is not None
-        waiting = [
-            pool.submit(deployment.complete, long_prompt(name), 4, ignore_eos=True) for name in "ABCDEF"
-        ]
+        waiting = [pool.submit(deployment.complete, long_prompt(name), 4, ignore_eos=True) for name in "ABCD"]
         reserved = {"node": "decode-0", "state": "reserved"}
         assert deployment.wait_metric(lambda value: value > 0, "kvfence_leases", **reserved) > 0
         assert deployment.kill("prefill-0") == old
@@ -87,7 +85,7 @@ def test_prefill_dies_while_it_computes(deployment, pool):
         else:
             assert (status, body["error"]["code"]) == (503, "peer_lost")
     # Nothing had been streamed: it was computed again, once.
-    assert [status for status, _ in answers].count(200) >= 5
+    assert [status for status, _ in answers].count(200) >= 3
     wait_back(deployment, "prefill-0")
     assert deployment.pid("prefill-0") != old
 
@@ -129,7 +127,7 @@ def test_the_router_dies_and_comes_back_where_it_was(deployment):
 def test_only_the_death_of_a_stopped_writer_frees_what_it_may_write(deployment, pool):
     """The launcher is stopped too, so that nobody can kill the writer: time alone must free nothing."""
     old = deployment.pid("prefill-0")
-    waiting = [pool.submit(deployment.complete, long_prompt(name), 4) for name in "GHIJKL"]
+    waiting = [pool.submit(deployment.complete, long_prompt(name), 4) for name in "EFGH"]
     reserved = {"node": "decode-0", "state": "reserved"}
     assert deployment.wait_metric(lambda value: value > 0, "kvfence_leases", **reserved) > 0
     deployment.process.send_signal(signal.SIGSTOP)

@@ -108,9 +108,9 @@ PRESSED = ("--dtype", "float32", "--queue-timeout-s", "280")
 
 
 def test_preempted_requests_answer_as_if_they_were_alone(launch):
-    """A decode pool of 10 + 5 pages; each of five requests grows to 5."""
-    with launch(*PRESSED, "--context", "160", "--pool-tokens", "160", "--batch-size", "5") as deployment:
-        press(deployment, asks(2, 5), 60, sampled_differences_max=1)
+    """A decode pool of 7 + 4 pages; each of four requests grows to 4, and more while it is handed over."""
+    with launch(*PRESSED, "--context", "112", "--pool-tokens", "112", "--batch-size", "4") as deployment:
+        press(deployment, asks(2, 4), 50, sampled_differences_max=1)
 
 
 @pytest.mark.slow
