@@ -31,7 +31,9 @@ from kvfence.protocol.words import (
     TimerKind,
 )
 
-_NOT_NOW = (RefusalCode.BUSY, RefusalCode.DRAINING, RefusalCode.STALE)
+# Quarantined pages come home as soon as their writers have closed: a request waits for that as for room.
+_NOT_NOW = (RefusalCode.BUSY, RefusalCode.DRAINING, RefusalCode.STALE, RefusalCode.QUARANTINE)
+_FULL = (RefusalCode.BUSY, RefusalCode.STALE, RefusalCode.QUARANTINE)
 
 
 class RouterCore(RouterActions):
@@ -169,7 +171,7 @@ class RouterCore(RouterActions):
         blamed = record.prefill if code is RefusalCode.STALE else record.decode
         node = None if blamed is None else self.nodes.get(blamed)
         if node is not None:
-            node.is_full = node.is_full or code in (RefusalCode.BUSY, RefusalCode.STALE)
+            node.is_full = node.is_full or code in _FULL
             node.is_draining = node.is_draining or code is RefusalCode.DRAINING
 
     def _on_token(self, event: events.TokenMade) -> None:
