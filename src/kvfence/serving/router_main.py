@@ -11,7 +11,7 @@ import json
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
 import structlog
@@ -97,7 +97,6 @@ def _core(config: RouterConfig, me: Peer, decisions: Decisions) -> RouterCore:
 def _app(config: RouterConfig, node: RouterNode, decisions: Decisions) -> Starlette:
     metrics = ServingMetrics(node.figures)
     model_config = json.loads((config.model_dir / "config.json").read_text(encoding="utf-8"))
-    vocab_size = model_config.get("vocab_size")
     admin_key = None
     if config.admin_key_file is not None:
         admin_key = config.admin_key_file.read_text(encoding="utf-8").strip()
@@ -108,7 +107,7 @@ def _app(config: RouterConfig, node: RouterNode, decisions: Decisions) -> Starle
             model_id=config.model_id,
             body_bytes_max=config.body_bytes_max,
             limits=TenantLimits(config.tenant_requests_max, config.tenant_tokens_max),
-            vocab_size=vocab_size if isinstance(vocab_size, int) else None,
+            vocab_size=model_vocab_size(model_config),
             admin_only_state=not _is_loopback(config.host),
             extra_headers=(("x-kvfence-unsafe", ",".join(config.faults)),) if config.faults else (),
         ),
@@ -126,6 +125,16 @@ def _app(config: RouterConfig, node: RouterNode, decisions: Decisions) -> Starle
         },
         admits=decisions.admits,
     )
+
+
+def model_vocab_size(model_config: Mapping[str, object]) -> int | None:
+    """How many tokens a model has, where its config says so: what it has not, no client may send it."""
+    nested = model_config.get("text_config")
+    for table in (nested if isinstance(nested, Mapping) else {}, model_config):
+        value = table.get("vocab_size")
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
 
 
 async def _whole(config: RouterConfig, node: RouterNode, status: StatusWriter, stop: asyncio.Event) -> bool:
