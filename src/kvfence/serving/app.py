@@ -112,6 +112,7 @@ def uvicorn_config(app: ASGIApp, *, host: str, port: int) -> uvicorn.Config:
         port=port,
         lifespan="off",
         log_config=None,
+        log_level="error",  # its warnings are about what clients send, which is no news for the operator
         access_log=False,
         server_header=False,
         ws="none",

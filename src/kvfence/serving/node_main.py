@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
+from structlog.typing import EventDict, Processor
 
 from kvfence.protocol.errors import OperatorError
 from kvfence.protocol.words import Peer
@@ -99,21 +100,37 @@ def end_with_threads(status: StatusWriter) -> None:
 
 
 def set_up_log(node: str) -> None:
-    """Lines for people on standard error, which the launcher keeps in the run directory."""
-    logging.basicConfig(level=logging.WARNING)
+    """Lines for people on standard error, which the launcher keeps in the run directory.
+
+    What the transports and others' packages log (by the standard library, from warnings on) has the same
+    form, so that the launcher finds its level and shows it.
+    """
+
+    def name_node(_logger: object, _method: str, event: EventDict) -> EventDict:
+        event["node"] = node
+        return event
+
+    facts: list[Processor] = [
+        name_node,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    render = structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "node", "event"])
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=facts,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render],
+        )
+    )
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "node", "event"]),
-        ],
+        processors=[*facts, render],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.bind_contextvars(node=node)
 
 
 if __name__ == "__main__":

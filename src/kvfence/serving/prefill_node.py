@@ -228,7 +228,7 @@ class PrefillNode(NodeLoop):
                 self.stats.add("transfer_seconds_total", completion.posting_seconds)
                 self.driver.feed(events.WriteCompleted(completion.lease, completion.batch))
             else:
-                log.warning("batch lost", why=completion.why.value)
+                log.warning("batch lost", why=completion.why.value, detail=completion.detail)
                 self.driver.feed(
                     events.WriteFailed(completion.lease, completion.batch, quiet=completion.quiet)
                 )

@@ -109,7 +109,7 @@ class QueuedWriter:
     def _finish(self, completion: Completion) -> None:
         self._outbox.finish(completion)
         if isinstance(completion, BatchLost):
-            log.warning(
+            log.info(
                 "batch %d of lease %s was lost: %s", completion.batch, completion.lease, completion.detail
             )
             if completion.why is Loss.CONNECTION:
