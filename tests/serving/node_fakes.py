@@ -1,12 +1,9 @@
-"""What a node is joined to in a test of it alone: a control plane that remembers, a model that counts.
+"""What a node is joined to in a test of it alone: a control plane that remembers, and a model that counts.
 
 The pools, ledgers, cores and executors of these tests are the real ones.
 """
 
-from collections import Counter
-from dataclasses import dataclass, field
-
-import torch
+from tests.engine.counting_model import CountingModel
 from tests.kv.pools import LAYOUT, PAGE_TOKENS
 
 from kvfence.engine.decode_executor import DecodeExecutor
@@ -22,7 +19,6 @@ from kvfence.serving.wire import Body, HelloMessage
 
 ROUTER, PREFILL, DECODE = Peer("router", 3), Peer("prefill-0", 5), Peer("decode-0", 7)
 NODE_SECRET = b"n" * 32
-VOCAB = 64
 GREEDY = SamplingParams(seed=1, temperature=0.0)
 
 
@@ -53,37 +49,6 @@ class FakePlane:
         taken = [body for _, body in self.sent if not kinds or isinstance(body, kinds)]
         self.sent = [(peer, body) for peer, body in self.sent if kinds and not isinstance(body, kinds)]
         return taken
-
-
-@dataclass
-class CountingModel:
-    """After token t comes t + 1. `fault` is raised in the next pass; `broken` tokens give NaN for their row."""
-
-    eos_token_ids: tuple[int, ...] = (0,)
-    fault: BaseException | None = None
-    broken: set[int] = field(default_factory=set)
-    during: object = None  # called in the middle of the next pass
-    passes: Counter = field(default_factory=Counter)
-
-    def decode(self, _views, rows):
-        self.passes["decode"] += 1
-        return self._logits([row.token for row in rows])
-
-    def prefill(self, _views, chunks):
-        self.passes["prefill"] += 1
-        return self._logits([chunk.tokens[-1] for chunk in chunks if chunk.wants_logits])
-
-    def _logits(self, tokens):
-        if self.during is not None:
-            meanwhile, self.during = self.during, None
-            meanwhile()
-        if self.fault is not None:
-            fault, self.fault = self.fault, None
-            raise fault
-        logits = torch.zeros(len(tokens), VOCAB)
-        for row, token in enumerate(tokens):
-            logits[row, (token + 1) % VOCAB] = torch.nan if token in self.broken else 1.0
-        return logits
 
 
 def attempt_of(request: int, number: int = 1) -> AttemptId:
@@ -123,7 +88,6 @@ __all__ = [
     "PAGE_TOKENS",
     "PREFILL",
     "ROUTER",
-    "VOCAB",
     "CountingModel",
     "FakePlane",
     "FenceLevel",

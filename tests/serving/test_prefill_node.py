@@ -175,9 +175,9 @@ def test_full_pages_leave_while_later_chunks_are_computed():
     rig = Rig(chunk_tokens=PAGE_TOKENS)
     rig.ask(tuple(range(20, 32)))
     assert [len(batch.sources) for batch in rig.writer.posted] == [1]
-    assert rig.model.passes["prefill"] == 1
+    assert rig.model.passes == 1
     rig.hear()
-    assert rig.model.passes["prefill"] == 2
+    assert rig.model.passes == 2
 
 
 def test_a_prefix_is_computed_once_for_a_domain_and_again_for_another(rig):
@@ -210,7 +210,7 @@ def test_a_prompt_that_no_pool_of_this_node_holds_is_refused_and_forgotten(rig):
     assert (refused.code, refused.needed_tokens, refused.limit_tokens) == (RefusalCode.CONTEXT_LENGTH, 33, 32)
     assert rig.node._hands == {}
     assert figure(rig.node, "refusals_total|reason=context_length_exceeded") == 1
-    assert rig.model.passes["prefill"] == 0, "no placeholder is computed in its stead"
+    assert rig.model.passes == 0, "no placeholder is computed in its stead"
 
 
 def test_without_a_page_connection_nothing_is_written_and_the_lease_fails():
@@ -298,9 +298,9 @@ def test_below_the_lowest_live_lease_nothing_is_computed_or_kept(rig):
     rig.hear(Received(DECODE, LowestLiveMessage(5)))
     rig.ask()
     assert rig.node._hands == {}
-    assert rig.model.passes["prefill"] == 0
+    assert rig.model.passes == 0
     rig.ask(lease=LeaseId(7, 5), request=2)
-    assert rig.model.passes["prefill"] == 1
+    assert rig.model.passes == 1
 
 
 def test_a_decode_node_that_the_router_speaks_of_is_tried_once_and_after_its_hello_again(rig):
@@ -349,7 +349,7 @@ def test_references_that_are_cut_short_are_counted_and_change_nothing(rig):
     message = PrefillMessage(attempt_of(1), DECODE, LEASE, b"123", KEY, pack_tokens(PROMPT), "d", GREEDY)
     rig.hear(Received(ROUTER, message))
     assert rig.plane.senseless == 1
-    assert rig.model.passes["prefill"] == 0
+    assert rig.model.passes == 0
 
 
 def test_every_command_of_the_core_has_a_handler(rig):

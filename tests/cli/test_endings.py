@@ -1,0 +1,55 @@
+"""How a command ends: the exit code of whoever is at fault, and one clear message."""
+
+import pytest
+import typer
+
+from kvfence.cli.endings import INTERRUPTED, OPERATOR, OURSELVES, ending_well
+from kvfence.protocol.errors import InvariantError, OperatorError, PeerError
+
+
+def ended(error=None, code=0):
+    """Run a command that ends like this; return its exit code."""
+
+    def command():
+        if error is not None:
+            raise error
+        return code
+
+    with pytest.raises(typer.Exit) as exit_:
+        ending_well(command)()
+    return exit_.value.exit_code
+
+
+@pytest.mark.parametrize("code", [0, INTERRUPTED])
+def test_a_command_ends_by_its_own_code_and_says_nothing(capsys, code):
+    assert ended(code=code) == code
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_the_operator_must_mend_is_said_on_standard_error_without_a_traceback(capsys):
+    assert ended(OperatorError("no room; free some")) == OPERATOR
+    output, errors = capsys.readouterr()
+    assert (output, errors) == ("", "kvfence: error: no room; free some\n")
+
+
+@pytest.mark.parametrize("error", [InvariantError("it broke"), PeerError("it lied")])
+def test_what_is_ours_is_said_to_be_ours(capsys, error):
+    assert ended(error) == OURSELVES
+    assert f"error (ours, {type(error).__name__}): {error}" in capsys.readouterr().err
+
+
+def test_ctrl_c_is_an_end_of_its_own():
+    assert ended(KeyboardInterrupt()) == INTERRUPTED
+
+
+def test_an_error_that_nobody_foresaw_keeps_its_traceback():
+    def command():
+        raise LookupError("a bug")
+
+    with pytest.raises(LookupError):
+        ending_well(command)()
+
+
+def test_a_message_in_brackets_is_text_and_not_markup(capsys):
+    ended(OperatorError("[bold]--port[/bold] is taken"))
+    assert "[bold]--port[/bold] is taken" in capsys.readouterr().err
