@@ -11,7 +11,11 @@ from pathlib import Path
 
 from tests.house.source import ROOT, Module
 
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/glossary.md", "docs/operating.md")
+DOCUMENTS = tuple(
+    sorted(
+        path.relative_to(ROOT).as_posix() for pattern in ("*.md", "docs/*.md") for path in ROOT.glob(pattern)
+    )
+)
 # Links to what is made later, and by whom.
 MADE_LATER = {"docs/figures.md": "written from the results by `python -m benchmarks --write-readme`"}
 # Flags of other programs, and of `kvfence` itself.
