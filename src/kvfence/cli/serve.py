@@ -15,8 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from kvfence.serving.config import KEY_OF_FIELD, ServeConfig, load_config
-from kvfence.serving.config_rules import FIT
+from kvfence.serving import FIT, KEY_OF_FIELD, ServeConfig, load_config
 
 MODEL, NODES, HTTP, FENCE, TIMES = (
     "Model",
@@ -89,12 +88,16 @@ def _known_faults(faults: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _run(settings: ServeConfig) -> int:
-    from kvfence.kv.memory import available_memory_bytes  # noqa: PLC0415 (numpy comes with it)
-    from kvfence.serving.banner import StartView  # noqa: PLC0415
-    from kvfence.serving.launcher import Surroundings, serve  # noqa: PLC0415
-    from kvfence.serving.model_source import find_model  # noqa: PLC0415
-    from kvfence.serving.placement import usable_cpus  # noqa: PLC0415
-    from kvfence.serving.plan import Machine  # noqa: PLC0415
+    # Heavy, and loaded when it is named: `kvfence --help` needs none of it.
+    from kvfence.kv import available_memory_bytes  # noqa: PLC0415
+    from kvfence.serving import (  # noqa: PLC0415
+        Machine,
+        StartView,
+        Surroundings,
+        find_model,
+        serve,
+        usable_cpus,
+    )
 
     lifts_capacity = False
     if settings.unsafe_faults:

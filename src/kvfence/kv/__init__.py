@@ -4,8 +4,9 @@ The names are loaded when they are first used: the prefix index and the fence le
 the simulator and the command line run where none is installed.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from kvfence.lazy import on_first_use
 
 if TYPE_CHECKING:
     from kvfence.kv.fence_level import FenceLevel
@@ -94,10 +95,4 @@ _HOMES = {
     "verify_handover": "handover",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"kvfence.kv has no {name!r}")
-    value: object = getattr(import_module(f"kvfence.kv.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _HOMES)

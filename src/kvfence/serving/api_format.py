@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kvfence.engine.sampling import TokenLogprobs
+from kvfence.engine import TokenLogprobs
 from kvfence.protocol.errors import unreachable
 from kvfence.serving.detokenizer import SpokenToken
 from kvfence.serving.jobs import EndDelta

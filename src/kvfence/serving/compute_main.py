@@ -11,12 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kvfence import __version__
-from kvfence.engine.checkpoint import load_model
-from kvfence.engine.decode_executor import DecodeExecutor
-from kvfence.engine.loading import resolve_model
-from kvfence.engine.model import PagedModel, set_threads
+from kvfence.engine import DecodeExecutor, PagedModel, PrefillExecutor, load_model, resolve_model, set_threads
 from kvfence.engine.pool_views import pool_views
-from kvfence.engine.prefill_executor import PrefillExecutor
 from kvfence.kv import FenceLevel, KvIdentity, PageLayout, Pool, PrefixIndex
 from kvfence.protocol import (
     DecodeConfig,

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kvfence.engine.sampling import TokenLogprobs
+from kvfence.engine import TokenLogprobs
 from kvfence.serving.tokenizer import TextTokenizer
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kvfence.engine.sampling import SamplingParams, TokenLogprobs
+from kvfence.engine import SamplingParams, TokenLogprobs
 from kvfence.protocol.words import End
 
 

@@ -7,14 +7,14 @@ small and starts fast, and Ctrl-C ends the conversion with it.
 import subprocess
 import sys
 
-from kvfence.engine.loading import ModelFolder, is_converted, resolve_model
+from kvfence.engine import ModelFolder, is_converted, resolve_model
 from kvfence.protocol.errors import OperatorError
 from kvfence.serving.banner import StartView
 
 REFUSED = 2
 CONVERT = f"""
 import sys
-from kvfence.engine.loading import resolve_model
+from kvfence.engine import resolve_model
 from kvfence.protocol.errors import OperatorError
 try:
     resolve_model(*sys.argv[1:])

@@ -11,9 +11,7 @@ from typing import Any
 
 import structlog
 
-from kvfence.engine.prefill_executor import ChunkDone, PrefillExecutor, PromptJob
-from kvfence.engine.prefill_schedule import ChunkPlan
-from kvfence.engine.sampling import TokenLogprobs
+from kvfence.engine import ChunkDone, ChunkPlan, PrefillExecutor, PromptJob, TokenLogprobs
 from kvfence.protocol import PageState, PrefillCore, commands, events
 from kvfence.protocol.errors import PeerError
 from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, Role

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kvfence.engine.sampling import SamplingParams
+from kvfence.engine import SamplingParams
 from kvfence.serving.chat import Message
 from kvfence.serving.errors import bad_field
 from kvfence.serving.schemas_fields import check_fields

@@ -19,7 +19,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from kvfence.engine.loading import read_chat_template, read_tokenizer_config
+from kvfence.engine import read_chat_template, read_tokenizer_config
 from kvfence.protocol.errors import OperatorError
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>\Z")

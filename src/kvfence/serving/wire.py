@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kvfence.engine.sampling import SamplingParams, TokenLogprobs
+from kvfence.engine import SamplingParams, TokenLogprobs
 from kvfence.protocol.errors import PeerError
 from kvfence.protocol.words import (
     AttemptId,
