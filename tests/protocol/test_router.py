@@ -332,6 +332,22 @@ def test_preempted_is_recomputed_ahead_of_the_queue():
         assert kinds.index(commands.SendAbort) < kinds.index(commands.SendReserve)
 
 
+def test_an_answer_that_has_begun_waits_as_long_as_the_request_may_take():
+    for stage, _ in ALIVE:
+        rig = stage()
+        record = newest(rig)
+        out = ended(rig, EndReason.PREEMPTED)
+        queue_timers = [
+            command
+            for command in out
+            if isinstance(command, commands.SetTimer) and command.timer.kind is TimerKind.QUEUE
+        ]
+        assert len(queue_timers) == (0 if record.delivered_tokens else 1)
+        before = rig.feed("r", events.Expired(Timer(TimerKind.QUEUE, record.request), 1))
+        assert before == [], "an earlier queue deadline is outdated"
+        assert not record.is_overdue
+
+
 def test_preempted_after_the_last_token_is_the_end():
     rig = Joined()
     rig.hold("step")

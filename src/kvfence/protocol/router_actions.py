@@ -154,7 +154,11 @@ class RouterActions(Machine):
         self._leave_attempt(record)
         self.queue.insert(0, record.request)
         record.is_overdue = False
-        self._set_timer(record, TimerKind.QUEUE, self.config.queue_ms)
+        if record.delivered_tokens:
+            # An answer that has begun waits as long as the request may take: half of it is no answer.
+            record.timers[TimerKind.QUEUE] = record.timers.get(TimerKind.QUEUE, 0) + 1
+        else:
+            self._set_timer(record, TimerKind.QUEUE, self.config.queue_ms)
 
     def _leave_attempt(self, record: RouterRequest) -> None:
         """Abort the attempt on both nodes; only then may the next one be opened."""

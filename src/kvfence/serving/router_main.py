@@ -76,7 +76,9 @@ async def _serve(config: RouterConfig, me: Peer, status: StatusWriter) -> None:
     try:
         if await _whole(config, node, status, stop):
             status.send(Ready(incarnation=me.incarnation, url=_url(listening)))
-            await stop.wait()
+            await _first_of(stop, node.failed)
+        if node.failed.done():
+            node.failed.result()  # raises what failed: the process ends, and is started again
         await _drain(node, config.times.drain_ms / 1000)
     finally:
         server.should_exit = True
@@ -141,7 +143,7 @@ async def _whole(config: RouterConfig, node: RouterNode, status: StatusWriter, s
     """Wait for every node, and for every page connection. False when told to stop before."""
     expected = {*config.prefill_nodes, *config.decode_nodes}
     said = -1
-    while not stop.is_set():
+    while not stop.is_set() and not node.failed.done():
         present = expected & set(node.hellos)
         if len(present) != said:
             said = len(present)
@@ -151,6 +153,12 @@ async def _whole(config: RouterConfig, node: RouterNode, status: StatusWriter, s
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), WATCH_SECONDS)
     return False
+
+
+async def _first_of(stop: asyncio.Event, failed: asyncio.Future[None]) -> None:
+    """Until the router is told to stop, or has failed."""
+    failed.add_done_callback(lambda _: stop.set())
+    await stop.wait()
 
 
 def _linked(config: RouterConfig, node: RouterNode) -> bool:

@@ -6,10 +6,11 @@ runs on one event loop; the control plane's thread hands messages over to that l
 """
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import structlog
@@ -77,6 +78,7 @@ class RouterNode:
         self.stats.begin("refusals_total", reasons=RefusalCode)
         self.idle = asyncio.Event()  # set while no request is in flight
         self.idle.set()
+        self.failed: asyncio.Future[None] = loop.create_future()  # set by what must end the process
 
     def attach(self, plane: ControlPlane) -> None:
         """Speak over this control plane; its `deliver` is ours."""
@@ -136,7 +138,8 @@ class RouterNode:
 
     def _hear_next(self) -> None:
         """Called once for each delivery, so that there is always one to take."""
-        self._on_inbound(self._inbox.popleft())
+        with self._failing_closed():
+            self._on_inbound(self._inbox.popleft())
 
     def _set_alarm(self) -> None:
         if self._timer is not None:
@@ -148,8 +151,18 @@ class RouterNode:
 
     def _on_alarm(self) -> None:
         self._timer = None
-        self._driver.fire_due()
-        self._set_alarm()
+        with self._failing_closed():
+            self._driver.fire_due()
+            self._set_alarm()
+
+    @contextlib.contextmanager
+    def _failing_closed(self) -> Iterator[None]:
+        """An event loop only logs what escapes its callbacks; here it ends the router, as it ends a node."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 -- it is handed on, whatever it is
+            if not self.failed.done():
+                self.failed.set_exception(error)
 
     def _on_inbound(self, inbound: Inbound) -> None:
         if isinstance(inbound, LostPeer):
