@@ -5,6 +5,7 @@ its commands out on the real pool, and runs the guard around each forward pass. 
 leaves the node before its hand-over was verified, and no token before the guard has looked again.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -168,7 +169,6 @@ class DecodeNode(NodeLoop):
         table, copied = self._pages.adopt(command, message.tokens)
         if copied:
             self.driver.feed(events.TailCopied(command.lease))
-        made = unpack_tokens(message.made)
         row = Row(
             lease=command.lease,
             attempt=command.attempt,
@@ -180,7 +180,7 @@ class DecodeNode(NodeLoop):
             left_tokens=message.max_tokens,
             cached_tokens=closed.cached_tokens,
             prompt_tokens=unpack_tokens(message.penalised),
-            output_counts={token: made.count(token) for token in set(made)},
+            output_counts=dict(Counter(unpack_tokens(message.made))),
         )
         count_token(row, row.last_token)
         self._executor.start(row)
