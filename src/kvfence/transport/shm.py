@@ -41,7 +41,7 @@ SCHEME = "shm:"
 class ShmTransport:
     """See the module. `pause` is a test's hook in mid-page."""
 
-    name = "shm"
+    name = ShmReceiver.transport
 
     def __init__(self, *, pause: PagePause | None = None) -> None:
         self._pause = pause

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from kvfence.kv.pool import Pool
 from kvfence.protocol.words import Peer
-from kvfence.transport.admission import Admission
-from kvfence.transport.base import CutResult, TransportError, Wake, WriterDenied
+from kvfence.transport.admission import Claim
+from kvfence.transport.base import CutResult, TransportError, Wake
 from kvfence.transport.handshake import ReceiverHandshake
-from kvfence.transport.listener import Connection, Listener
+from kvfence.transport.listener import Connection
+from kvfence.transport.receiver import AdmittingReceiver
 from kvfence.transport.shm_lock import CutLock
 
 REGISTRATION = b"P"  # the byte that carries the descriptors
@@ -42,8 +43,10 @@ class ShmSession:
         self.lock.close()
 
 
-class ShmReceiver:
-    """A `PageReceiver` (see base) on a UNIX socket."""
+class ShmReceiver(AdmittingReceiver[ShmSession]):
+    """Hands the pool to each writer that is admitted. A cut is PROVEN once no process holds its lock."""
+
+    transport = "shm"
 
     def __init__(
         self,
@@ -57,41 +60,19 @@ class ShmReceiver:
         wake: Wake,
     ) -> None:
         self._path = path
-        self._address = address
-        self._pool = pool
-        self._secret = secret
-        self._wake = wake
-        self._admission: Admission[ShmSession] = Admission(me, pool.layout.fingerprint())
-        self._listener = Listener(sock, self._serve, wake)
-
-    @property
-    def address(self) -> str:
-        """Where writers connect to."""
-        return self._address
-
-    def cut(self, peer: Peer) -> CutResult:
-        """Revoke the incarnation; PROVEN once no process holds its lock."""
-        return self._admission.cut(peer)
-
-    def writers(self) -> tuple[Peer, ...]:
-        """Every incarnation that registered and is not proven cut."""
-        return self._admission.writers()
+        super().__init__(sock, address=address, pool=pool, me=me, secret=secret, wake=wake)
 
     def close(self) -> None:
         """Stop, and remove the socket file. Writers that still map the pool are UNKNOWN from here on."""
-        self._admission.close()
-        self._listener.close()
+        super().close()
         self._path.unlink(missing_ok=True)
-        self._admission.end_sessions()
 
-    def _serve(self, connection: Connection) -> None:
-        handshake = ReceiverHandshake(connection.sock, secret=self._secret, transport="shm")
-        claim = handshake.claim()
-        try:
-            session = self._admission.admit(claim, lambda: ShmSession(connection))
-        except WriterDenied as denied:
-            handshake.deny(denied)
-            raise
+    def _open_session(self, connection: Connection) -> ShmSession:
+        return ShmSession(connection)
+
+    def _receive(
+        self, connection: Connection, handshake: ReceiverHandshake, claim: Claim, session: ShmSession
+    ) -> None:
         try:
             handshake.admit(pages=self._pool.pages, layout=self._pool.layout.fingerprint())
             socket.send_fds(connection.sock, [REGISTRATION], [self._pool.fd, session.lock.held_fd])

@@ -49,7 +49,7 @@ class TcpTransport:
     a page.
     """
 
-    name = "tcp"
+    name = TcpReceiver.transport
 
     def __init__(
         self,

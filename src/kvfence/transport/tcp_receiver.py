@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 from kvfence.kv.pool import Pool
 from kvfence.protocol.words import LeaseId, Peer
-from kvfence.transport.admission import Admission
-from kvfence.transport.base import CutResult, TransportError, Wake, WriterDenied
+from kvfence.transport.admission import Claim
+from kvfence.transport.base import CutResult, TransportError, Wake
 from kvfence.transport.handshake import ReceiverHandshake
-from kvfence.transport.listener import Connection, Listener
+from kvfence.transport.listener import Connection
+from kvfence.transport.receiver import AdmittingReceiver
 from kvfence.transport.tcp_frames import (
     FROM_RECEIVER,
     FROM_WRITER,
@@ -46,8 +47,13 @@ class TcpSession:
         """Nothing to give up: a thread that has been joined stays a proof."""
 
 
-class TcpReceiver:
-    """A `PageReceiver` (see base) on a TCP socket."""
+class TcpReceiver(AdmittingReceiver[TcpSession]):
+    """Receives the pages of each writer that is admitted. A cut is PROVEN once its thread has ended.
+
+    After `close` every thread was joined: every cut is PROVEN from there on.
+    """
+
+    transport = "tcp"
 
     def __init__(
         self,
@@ -60,42 +66,23 @@ class TcpReceiver:
         wake: Wake,
         place_pause: PlacePause | None = None,
     ) -> None:
-        self._address = address
-        self._pool = pool
-        self._secret = secret
-        self._wake = wake
         self._place_pause = place_pause
-        self._admission: Admission[TcpSession] = Admission(me, pool.layout.fingerprint())
-        self._listener = Listener(sock, self._serve, wake)
+        super().__init__(sock, address=address, pool=pool, me=me, secret=secret, wake=wake)
 
-    @property
-    def address(self) -> str:
-        """Where writers connect to."""
-        return self._address
-
-    def cut(self, peer: Peer) -> CutResult:
-        """Revoke the incarnation; PROVEN once its receiving thread has ended."""
-        return self._admission.cut(peer)
-
-    def writers(self) -> tuple[Peer, ...]:
-        """Every incarnation that registered and is not proven cut."""
-        return self._admission.writers()
-
-    def close(self) -> None:
-        """Stop, and join every receiving thread: every cut is PROVEN from here on."""
-        self._admission.close()
-        self._listener.close()
-        self._admission.end_sessions()
+    def _open_session(self, connection: Connection) -> TcpSession:
+        return TcpSession(connection)
 
     def _serve(self, connection: Connection) -> None:
         keep_watch(connection.sock)
-        handshake = ReceiverHandshake(connection.sock, secret=self._secret, transport="tcp")
-        claim = handshake.claim()
-        try:
-            self._admission.admit(claim, lambda: TcpSession(connection))
-        except WriterDenied as denied:
-            handshake.deny(denied)
-            raise
+        super()._serve(connection)
+
+    def _receive(
+        self,
+        connection: Connection,
+        handshake: ReceiverHandshake,
+        claim: Claim,  # noqa: ARG002 - the interface's; who sent a page is in its seal
+        session: TcpSession,  # noqa: ARG002 - the interface's; it stops the connection and nothing else
+    ) -> None:
         session_key = handshake.admit(pages=self._pool.pages, layout=self._pool.layout.fingerprint())
         self._wake()
         _Receiving(connection, self._pool, session_key, self._place_pause).run()
