@@ -21,12 +21,10 @@ RINGS: dict[str, set[str]] = {
     "__main__": {"cli"},
 }
 SERVE_PARTS = {
-    "fastapi",
     "jinja2",
     "msgspec",
     "numpy",
     "prometheus_client",
-    "psutil",
     "starlette",
     "structlog",
     "tokenizers",
