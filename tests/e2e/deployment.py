@@ -14,6 +14,11 @@ from pathlib import Path
 
 from tests.e2e.client import Stream
 
+# A test run that is killed takes its deployments with it: the kernel sees to it, also across the exec.
+DIES_WITH_THE_TESTS = (
+    "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0); "
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+)
 URL = re.compile(r"http://127\.0\.0\.1:\d+")
 SAMPLE = re.compile(r"(?P<name>[a-z_]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -51,12 +56,12 @@ class Deployment:
         run_home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.run_home = run_home
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(run_home), **(fault_env or {})}
-        self.command = [sys.executable, "-m", "kvfence", "serve", "--port", "0", *flags]
+        self.command = ["-m", "kvfence", "serve", "--port", "0", *flags]
         self.output = ""
         self.url: str | None = None
         self._ready = threading.Event()
         self.process = subprocess.Popen(
-            self.command,
+            [sys.executable, "-c", DIES_WITH_THE_TESTS, *self.command],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -155,7 +160,7 @@ class Deployment:
             for run_dir in self.run_dirs
             for file in sorted(run_dir.glob("*.log"))
         ]
-        return "\n".join([f"----- {' '.join(self.command[2:])}\n{self.output}", *logs])
+        return "\n".join([f"----- {' '.join(self.command[1:])}\n{self.output}", *logs])
 
     # ------------------------------------------------------------ what it serves
     def get(self, path):

@@ -116,9 +116,9 @@ def test_preempted_requests_answer_as_if_they_were_alone(launch):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_preempted_requests_answer_as_if_they_were_alone_at_length(launch):
-    flags = ("--context", "512", "--pool-tokens", "768", "--batch-size", "16", "--tenant-tokens-max", "99999")
+    flags = ("--context", "320", "--pool-tokens", "448", "--batch-size", "12", "--tenant-tokens-max", "99999")
     with launch(*PRESSED, *flags) as deployment:
-        press(deployment, asks(8, 16), 240, sampled_differences_max=2)
+        press(deployment, asks(6, 12), 160, sampled_differences_max=2)
 
 
 # ------------------------------------------------------------ queues that end
