@@ -167,6 +167,11 @@ class Deployment:
         with urllib.request.urlopen(self.url + path, timeout=30) as reply:
             return reply.read().decode()
 
+    def header(self, path, name):
+        """A header of the answer."""
+        with urllib.request.urlopen(self.url + path, timeout=30) as reply:
+            return reply.headers.get(name)
+
     def server_info(self):
         return json.loads(self.get("/server_info"))
 
