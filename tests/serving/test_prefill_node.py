@@ -34,6 +34,7 @@ from kvfence.protocol import (
     commands,
     hash_tokens,
 )
+from kvfence.protocol.errors import InvariantError
 from kvfence.protocol.words import Failure, LeaseId, Manifest, PageRef, Peer, RefusalCode, Role
 from kvfence.serving.control import LostPeer, Received
 from kvfence.serving.page_links import PageLinks
@@ -352,13 +353,6 @@ def test_references_that_are_cut_short_are_counted_and_change_nothing(rig):
     assert rig.model.passes == 0
 
 
-def test_every_command_of_the_core_has_a_handler(rig):
-    assert set(rig.node._handlers) == {
-        commands.StartPrefill,
-        commands.StopPrefill,
-        commands.PostBatch,
-        commands.StopPosting,
-        commands.SendClosed,
-        commands.DestroyConnection,
-        commands.PagesFreed,
-    }
+def test_a_command_of_another_role_is_our_own_fault(rig):
+    with pytest.raises(InvariantError, match="DeliverToken"):
+        rig.node.carry_out(commands.DeliverToken(1, 2))

@@ -6,9 +6,8 @@ leaves the node before its hand-over was verified, and no token before the guard
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
@@ -16,7 +15,9 @@ from kvfence.engine.decode_executor import DecodeExecutor, Row, Stepped, count_t
 from kvfence.kv import GuardFinding
 from kvfence.protocol import DecodeCore, commands, events
 from kvfence.protocol.errors import PeerError, unreachable
-from kvfence.protocol.words import AttemptId, End, EndReason, LeaseId, Peer, Role
+from kvfence.protocol.vocabulary import Command
+from kvfence.protocol.words import End, EndReason, LeaseId, Peer, Role
+from kvfence.serving.asks import AskBook
 from kvfence.serving.cutter import Cutter
 from kvfence.serving.decode_pages import DecodePages
 from kvfence.serving.node_loop import NodeLoop, NodeParts
@@ -40,15 +41,6 @@ from kvfence.serving.wire import (
 log = structlog.get_logger()
 
 
-@dataclass(slots=True)
-class _Ask:
-    """What the router asked for with an attempt, and the writer's side of it once it closed."""
-
-    router: Peer
-    message: ReserveMessage
-    closed: ClosedMessage | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeParts(NodeParts):
     """What a decode node is made of."""
@@ -69,39 +61,22 @@ class DecodeNode(NodeLoop):
         super().__init__(me, parts)
         self._parts = parts
         self._pages, self._executor = parts.pages, parts.executor
-        self._asks: dict[AttemptId, _Ask] = {}
-        self._attempts: dict[LeaseId, AttemptId] = {}
+        self._asks = AskBook()
         self._outgoing: dict[Peer, list[MadeToken]] = {}
         self._steps = 0
         self.stats.begin("seals_verified_total", "preemptions_total")
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            commands.StampPages: self._stamp,
-            commands.SendReserved: self._send_reserved,
-            commands.SendReserveRefused: self._send_refused,
-            commands.VerifySeals: self._verify,
-            commands.StartRow: self._start_row,
-            commands.GrantPage: self._grant,
-            commands.StopRow: self._stop_row,
-            commands.SendClose: lambda command: self.send(command.writer, CloseMessage(command.lease)),
-            commands.SendLowestLive: lambda command: self.send(
-                command.writer, LowestLiveMessage(command.sequence)
-            ),
-            commands.SendEnded: self._send_ended,
-            commands.AskCut: lambda command: parts.cutter.ask(command.peer),
-            commands.PagesFreed: lambda command: self._pages.freed(command.pages),
-        }
 
     # ------------------------------------------------------------ messages in
     def on_message(self, sender: Peer, body: Body) -> None:
         """Translate a message into an event."""
         if isinstance(body, ReserveMessage):
-            self._asks.setdefault(body.attempt, _Ask(sender, body))
+            self._asks.hear(sender, body)
             self.driver.feed(
                 events.Reserve(
                     sender, body.attempt, body.writer, body.tokens, body.max_tokens, body.token_hash
                 )
             )
-            self._forget_unless_leased(body.attempt)
+            self._asks.settle(body.attempt)
         elif isinstance(body, ClosedMessage):
             self._on_closed(sender, body)
         elif isinstance(body, AbortMessage):
@@ -111,30 +86,45 @@ class DecodeNode(NodeLoop):
 
     def _on_closed(self, sender: Peer, body: ClosedMessage) -> None:
         outcome = closed_outcome(body)
-        ask = self._ask_of(body.lease)
+        ask = self._asks.of(body.lease)
         decisions = self._parts.core.decisions
         if ask is not None and ask.closed is None and decisions.speaks_for(sender, ask.message.writer):
             ask.closed = body
         self.driver.feed(events.Closed(sender, body.lease, outcome))
 
-    def _forget_unless_leased(self, attempt: AttemptId) -> None:
-        if attempt not in self._attempts.values():
-            self._asks.pop(attempt, None)
-
-    def _ask_of(self, lease: LeaseId) -> _Ask | None:
-        attempt = self._attempts.get(lease)
-        return None if attempt is None else self._asks.get(attempt)
-
     # ------------------------------------------------------------ commands out
-    def carry_out(self, command: Any) -> None:
+    def carry_out(self, command: Command) -> None:
         """One command of the core."""
-        self._handlers[type(command)](command)
-
-    def _stamp(self, command: commands.StampPages) -> None:
-        self._pages.stamp(command.lease, command.pages)
+        match command:
+            case commands.StampPages():
+                self._pages.stamp(command.lease, command.pages)
+            case commands.SendReserved():
+                self._send_reserved(command)
+            case commands.SendReserveRefused():
+                self._send_refused(command)
+            case commands.VerifySeals():
+                self._verify(command)
+            case commands.StartRow():
+                self._start_row(command)
+            case commands.GrantPage():
+                self._grant(command)
+            case commands.StopRow():
+                self._stop_row(command)
+            case commands.SendClose():
+                self.send(command.writer, CloseMessage(command.lease))
+            case commands.SendLowestLive():
+                self.send(command.writer, LowestLiveMessage(command.sequence))
+            case commands.SendEnded():
+                self._send_ended(command)
+            case commands.AskCut():
+                self._parts.cutter.ask(command.peer)
+            case commands.PagesFreed():
+                self._pages.freed(command.pages)
+            case _:
+                unreachable(f"this core gives no {type(command).__name__}")
 
     def _send_reserved(self, command: commands.SendReserved) -> None:
-        self._attempts[command.lease] = command.attempt
+        self._asks.bind(command.lease, command.attempt)
         self.send(
             command.router,
             ReservedMessage(
@@ -150,7 +140,7 @@ class DecodeNode(NodeLoop):
         self.send(command.router, ReserveRefusedMessage(command.attempt, command.refusal))
 
     def _verify(self, command: commands.VerifySeals) -> None:
-        ask = self._ask_of(command.lease)
+        ask = self._asks.of(command.lease)
         if ask is None:
             unreachable(f"{command.lease} is verified for an attempt that is known")
         result = self._pages.verify(command.lease, command.pages, ask.message.tokens)
@@ -162,7 +152,7 @@ class DecodeNode(NodeLoop):
             self.driver.feed(events.SealsRejected(command.lease, result.reason, result.poisoned))
 
     def _start_row(self, command: commands.StartRow) -> None:
-        ask = self._ask_of(command.lease)
+        ask = self._asks.of(command.lease)
         if ask is None or ask.closed is None:
             unreachable(f"{command.lease} starts after its Closed")
         message, closed = ask.message, ask.closed
@@ -201,7 +191,7 @@ class DecodeNode(NodeLoop):
     def _send_ended(self, command: commands.SendEnded) -> None:
         self._flush_tokens()
         end = command.end
-        ask = self._asks.pop(command.attempt, None)
+        ask = self._asks.end(command.attempt)
         cached = 0 if ask is None or ask.closed is None else ask.closed.cached_tokens
         if end.integrity is not None:
             self.stats.add("integrity_failures_total", reason=end.integrity.value)
@@ -210,7 +200,6 @@ class DecodeNode(NodeLoop):
         if end.refusal is not None:
             self.stats.add("refusals_total", reason=end.refusal.code.value)
         self.send(command.router, EndedMessage(command.attempt, end, cached))
-        self._attempts = {lease: known for lease, known in self._attempts.items() if known != command.attempt}
         self.announce_now()
 
     # ------------------------------------------------------------ steps

@@ -10,16 +10,17 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from kvfence.protocol.commands import SetTimer
 from kvfence.protocol.events import Expired
+from kvfence.protocol.vocabulary import Command, Event
 
 
 class Core(Protocol):
     """What every core is: an event goes in, commands come out."""
 
-    def step(self, event: Any) -> Sequence[Any]:
+    def step(self, event: Event) -> Sequence[Command]:
         """One event."""
         ...
 
@@ -28,15 +29,15 @@ class CoreDriver:
     """Feeds one core. `carry_out` gets every command but SetTimer, in order."""
 
     def __init__(
-        self, core: Core, carry_out: Callable[[Any], None], clock: Callable[[], float] = time.monotonic
+        self, core: Core, carry_out: Callable[[Command], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._core, self._carry_out, self._clock = core, carry_out, clock
-        self._events: deque[Any] = deque()
+        self._events: deque[Event] = deque()
         self._feeding = False
         self._timers: list[tuple[float, int, Expired]] = []
         self._order = itertools.count()
 
-    def feed(self, event: Any) -> None:
+    def feed(self, event: Event) -> None:
         """Step the core with the event, and with whatever arises from it."""
         self._events.append(event)
         if self._feeding:

@@ -12,13 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import structlog
 
 from kvfence.protocol import PageLedger, PageState
 from kvfence.protocol.errors import PeerError, unreachable
 from kvfence.protocol.events import Hello, PeerLost
+from kvfence.protocol.vocabulary import Command
 from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, RefusalCode, Role
 from kvfence.serving.control import INBOX_MESSAGES_MAX, ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import Core, CoreDriver
@@ -135,7 +136,7 @@ class NodeLoop(ABC):
 
     # ------------------------------------------------------------ what a node does
     @abstractmethod
-    def carry_out(self, command: Any) -> None:
+    def carry_out(self, command: Command) -> None:
         """One command of the core."""
 
     @abstractmethod

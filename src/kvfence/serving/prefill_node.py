@@ -5,15 +5,15 @@ the real model and one page connection for each decode incarnation. A page is se
 full and posted while the next chunk is computed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
 from kvfence.engine import ChunkDone, ChunkPlan, PrefillExecutor, PromptJob, TokenLogprobs
 from kvfence.protocol import PageState, PrefillCore, commands, events
-from kvfence.protocol.errors import PeerError
+from kvfence.protocol.errors import PeerError, unreachable
+from kvfence.protocol.vocabulary import Command
 from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, Role
 from kvfence.serving.node_loop import Facts, NodeLoop, NodeParts
 from kvfence.serving.page_links import PageLinks
@@ -66,15 +66,6 @@ class PrefillNode(NodeLoop):
         self._steps = 0
         self.stats.begin("prefill_tokens_total", "prefill_cached_tokens_total")
         self.stats.begin("transfer_bytes_total", "transfer_seconds_total")
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            commands.StartPrefill: self._start,
-            commands.StopPrefill: self._stop,
-            commands.PostBatch: self._post,
-            commands.StopPosting: self._stop_posting,
-            commands.SendClosed: self._send_closed,
-            commands.DestroyConnection: lambda command: self._links.destroy(command.peer),
-            commands.PagesFreed: lambda command: self._pages.freed(command.pages),
-        }
 
     # ------------------------------------------------------------ messages in
     def on_message(self, sender: Peer, body: Body) -> None:
@@ -124,9 +115,25 @@ class PrefillNode(NodeLoop):
             self.driver.feed(events.Reconnected(peer))
 
     # ------------------------------------------------------------ commands out
-    def carry_out(self, command: Any) -> None:
+    def carry_out(self, command: Command) -> None:
         """One command of the core."""
-        self._handlers[type(command)](command)
+        match command:
+            case commands.StartPrefill():
+                self._start(command)
+            case commands.StopPrefill():
+                self._stop(command)
+            case commands.PostBatch():
+                self._post(command)
+            case commands.StopPosting():
+                self._links.stop_posting(command.lease, command.batch)
+            case commands.SendClosed():
+                self._send_closed(command)
+            case commands.DestroyConnection():
+                self._links.destroy(command.peer)
+            case commands.PagesFreed():
+                self._pages.freed(command.pages)
+            case _:
+                unreachable(f"this core gives no {type(command).__name__}")
 
     def _start(self, command: commands.StartPrefill) -> None:
         hand = self._hands[command.lease]
@@ -153,9 +160,6 @@ class PrefillNode(NodeLoop):
         batch = self._pages.stage(command, key)
         if not self._links.post(command.decode, batch):
             self.driver.feed(events.WriteFailed(command.lease, command.batch, quiet=True))
-
-    def _stop_posting(self, command: commands.StopPosting) -> None:
-        self._links.stop_posting(command.lease, command.batch)
 
     def _send_closed(self, command: commands.SendClosed) -> None:
         hand = self._hands.pop(command.lease, None)

@@ -11,7 +11,6 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import structlog
 
@@ -35,6 +34,7 @@ from kvfence.protocol.events import (
     Submitted,
     TokenMade,
 )
+from kvfence.protocol.vocabulary import Command, Event
 from kvfence.protocol.words import End, EndReason, Peer, RefusalCode, Role
 from kvfence.serving.control import INBOX_MESSAGES_MAX, ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import CoreDriver
@@ -56,6 +56,9 @@ from kvfence.serving.wire import (
     unpack_refs,
 )
 
+# What the core does not need to know of a message, and its commands want.
+Stepped = MadeToken | EndedMessage | ReservedMessage
+
 log = structlog.get_logger()
 
 
@@ -71,7 +74,7 @@ class RouterNode:
         self._inbox: deque[Inbound] = deque()
         self._streams: dict[int, RouterStream] = {}
         self._requests = itertools.count(1)
-        self._current: Any = None  # the message whose event is being stepped
+        self._current: Stepped | None = None  # the message whose event is being stepped
         self._timer: asyncio.TimerHandle | None = None
         self.hellos: dict[str, tuple[Peer, HelloMessage]] = {}
         self.stats = NodeStats()
@@ -123,7 +126,7 @@ class RouterNode:
         self.feed(DrainRequested())
 
     # ------------------------------------------------------------ events
-    def feed(self, event: Any) -> None:
+    def feed(self, event: Event) -> None:
         """Step the core and set the alarm for its next timer."""
         self._driver.feed(event)
         self._set_alarm()
@@ -194,7 +197,7 @@ class RouterNode:
         else:
             raise PeerError(f"a {type(body).__name__} is not for a router: dropped")
 
-    def _step_with(self, message: Any, event: Any) -> None:
+    def _step_with(self, message: Stepped, event: Event) -> None:
         self._current = message
         try:
             self.feed(event)
@@ -202,22 +205,25 @@ class RouterNode:
             self._current = None
 
     # ------------------------------------------------------------ commands
-    def _carry_out(self, command: Any) -> None:
-        if isinstance(command, DeliverToken):
-            self._deliver(command)
-        elif isinstance(command, SendReserve):
-            self._send_reserve(command)
-        elif isinstance(command, SendPrefill):
-            self._send_prefill(command)
-        elif isinstance(command, SendAbort):
-            self._send(command.peer, AbortMessage(command.attempt))
-        else:
-            invariant(isinstance(command, FinishRequest), f"a router gives no {type(command).__name__}")
-            self._finish(command)
+    def _carry_out(self, command: Command) -> None:
+        match command:
+            case DeliverToken():
+                self._deliver(command)
+            case SendReserve():
+                self._send_reserve(command)
+            case SendPrefill():
+                self._send_prefill(command)
+            case SendAbort():
+                self.plane.send(command.peer, AbortMessage(command.attempt))
+            case FinishRequest():
+                self._finish(command)
+            case _:
+                unreachable(f"a router gives no {type(command).__name__}")
 
     def _deliver(self, command: DeliverToken) -> None:
         made = self._current
-        invariant(isinstance(made, MadeToken), "a token is delivered while its event is stepped")
+        if not isinstance(made, MadeToken):
+            unreachable("a token is delivered while its event is stepped")
         stream = self._streams[command.request]
         invariant(
             made.position == len(stream.job.tokens) + len(stream.made), "tokens are delivered in their order"
@@ -245,7 +251,7 @@ class RouterNode:
         tokens = (*job.tokens, *stream.made)
         invariant(len(tokens) == command.tokens, "the core and the node count the same tokens")
         counts_prompt = job.sampling.repetition_penalty != 1.0
-        self._send(
+        self.plane.send(
             command.decode,
             ReserveMessage(
                 attempt=command.attempt,
@@ -262,11 +268,9 @@ class RouterNode:
     def _send_prefill(self, command: SendPrefill) -> None:
         stream = self._streams[command.attempt.request]
         reserved = self._current
-        invariant(
-            isinstance(reserved, ReservedMessage) and reserved.lease == command.lease,
-            "a lease is handed on while its Reserved is stepped",
-        )
-        self._send(
+        if not isinstance(reserved, ReservedMessage) or reserved.lease != command.lease:
+            unreachable("a lease is handed on while its Reserved is stepped")
+        self.plane.send(
             command.prefill,
             PrefillMessage(
                 attempt=command.attempt,
@@ -280,9 +284,6 @@ class RouterNode:
                 made_tokens=len(stream.made),
             ),
         )
-
-    def _send(self, peer: Peer, body: Any) -> None:
-        self.plane.send(peer, body)
 
     # ------------------------------------------------------------ what is shown
     def figures(self) -> dict[str, tuple[str, dict[str, float]]]:
@@ -298,7 +299,7 @@ class RouterNode:
             shown[node] = (hello.role.value, dict(hello.stats))
         return shown
 
-    def server_info(self) -> dict[str, Any]:
+    def server_info(self) -> dict[str, object]:
         """For `/server_info`: each node's facts as its last hello told them."""
         nodes = [
             {
