@@ -156,22 +156,30 @@ class Writer:
         self.gone, self.in_page = True, False
 
     def work(self):
-        """Half a page, or the whole of one where the weather knows no halves."""
+        """Go on by half a page. Once begun, a page is finished whatever was said meanwhile.
+
+        In a weather that tears no pages the first half is only the decision to write, and all of the page
+        lands with the second.
+        """
         if not self._queue or self.stopped or self.gone:
             return
         batch = self._queue[0]
-        if not self.in_page and (not self.alive or (batch.lease, batch.batch) in self._stops):
+        if self.in_page:
+            self._finish_page(batch)
+        elif not self.alive or (batch.lease, batch.batch) in self._stops:
             self._queue.popleft()
             self._page = 0
             why = Loss.STOPPED if self.alive else Loss.CONNECTION
             self._done.append(BatchLost(batch.lease, batch.batch, why, quiet=True))
-            return
-        landing = self._loose(batch, self._page)
-        if not self.in_page:
-            self._world.land(landing, first_half=True)
+        else:
             self.in_page = True
             if self._world.weather.tears_pages:
-                return
+                self._world.land(self._loose(batch, self._page), first_half=True)
+
+    def _finish_page(self, batch):
+        landing = self._loose(batch, self._page)
+        if not self._world.weather.tears_pages:
+            self._world.land(landing, first_half=True)
         self._world.land(landing, first_half=False)
         self.in_page, self._page = False, self._page + 1
         if self._page == len(batch.sources):
