@@ -12,6 +12,8 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 
+from tests.protocol.trail import assert_true_trail
+
 from kvfence.protocol import (
     Decisions,
     DecodeConfig,
@@ -264,6 +266,7 @@ class Joined:
         seat = self.seats[name]
         self.log.append((name, "<<", event))
         out = seat.core.step(event)
+        assert_true_trail(seat.core)
         self.trail.extend((name, t) for t in seat.core.trail)
         if self.recorder is not None:
             self.recorder.extend((name, t) for t in seat.core.trail)

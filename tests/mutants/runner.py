@@ -1,0 +1,224 @@
+"""Run the killers against mutants: collect once, record which test takes which row, fork for each mutant.
+
+A pytest plugin takes the place of the run loop. First the unmutated run: every killer must pass, and each
+lookup of a row is recorded. A test that never looks a row up behaves the same when that row is wrong (tests
+are deterministic), so only those that do are run against its mutants, the quickest first, up to the first
+failure. Each mutant lives in a forked child, whose death says what became of it.
+
+A child that uses more processor time than `CPU_S_MAX`, or is silent for `WALL_S_MAX`, hangs: that is a kill.
+Nothing is undone: children are thrown away.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import resource
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, unique
+from typing import Any
+
+import pytest
+
+from kvfence.protocol.tables import Table
+from tests.mutants.killers import FOLDER, may_kill
+from tests.mutants.mutations import Mutation, apply
+
+CPU_S_MAX = 60
+WALL_S_MAX = 600
+MEMORY_BYTES_MORE = 1 << 30
+# Without pytest's own terminal (and the options that are its), and without alarms: a child has bounds.
+OPTIONS = "-o addopts=--import-mode=importlib -o timeout=0 -p no:terminal -p no:cacheprovider --capture=no"
+
+
+@unique
+class Fate(Enum):
+    """What became of a mutant."""
+
+    KILLED = "killed"
+    HUNG = "hung"  # a kill, too
+    SURVIVED = "survived"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A mutant's fate: by which test, after how many."""
+
+    mutation: Mutation
+    fate: Fate
+    by: str = ""
+    tests_run: int = 0
+
+
+@dataclass
+class Child:
+    """A mutant that is being tried."""
+
+    mutation: Mutation
+    pid: int
+    pipe: int
+    since: float = field(default_factory=time.monotonic)
+    said: bytes = b""
+
+
+class RigError(Exception):
+    """The unmutated run failed: nothing can be said of mutants."""
+
+
+class Runner:
+    """The plugin: tries mutants instead of running the tests."""
+
+    def __init__(self, mutations: Iterable[Mutation], jobs: int, report: Callable[[Verdict], None]) -> None:
+        self.mutations = list(mutations)
+        self.jobs = jobs
+        self.report = report
+        self.rows_of: dict[str, set[tuple[Any, Any]]] = {}
+        self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
+
+    # ------------------------------------------------------------ hooks of pytest
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep the tests that may kill."""
+        items[:] = [item for item in items if may_kill(item.nodeid)]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failure, in whatever phase of the test."""
+        if report.failed:
+            self.failed.append(f"{report.nodeid} ({report.when})\n{report.longrepr}")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run everything unmutated, then each mutant in a child."""
+        with self._recording():
+            for item in session.items:
+                self._run_unmutated(item)
+        if self.failed or not session.items:
+            return True
+        gc.collect()
+        gc.freeze()  # a child's collector need not copy the parent's pages
+        self._try_all(session.items)
+        return True
+
+    # ------------------------------------------------------------ the unmutated run
+    def _run_unmutated(self, item: pytest.Item) -> None:
+        self._seen: set[tuple[Any, Any]] = set()
+        start = time.perf_counter()
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        self.seconds[item.nodeid] = time.perf_counter() - start
+        self.rows_of[item.nodeid] = self._seen
+
+    @contextlib.contextmanager
+    def _recording(self) -> Iterator[None]:
+        find = Table.find
+
+        def recording(table: Table[Any, Any], state: Any, fact: Any) -> Any:
+            self._seen.add((state, fact))
+            return find(table, state, fact)
+
+        Table.find = recording  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Table.find = find  # type: ignore[method-assign]
+
+    # ------------------------------------------------------------ mutants
+    def _try_all(self, items: list[pytest.Item]) -> None:
+        waiting = list(reversed(self.mutations))
+        with selectors.DefaultSelector() as selector:
+            while waiting or selector.get_map():
+                while waiting and len(selector.get_map()) < self.jobs:
+                    mutation = waiting.pop()
+                    child = self._fork(mutation, self._killers_of(mutation, items))
+                    selector.register(child.pipe, selectors.EVENT_READ, child)
+                for key, _ in selector.select(timeout=1):
+                    if not self._hear(key.data):
+                        selector.unregister(key.data.pipe)
+                        self.report(_verdict(key.data))
+                for key in list(selector.get_map().values()):
+                    if time.monotonic() - key.data.since > WALL_S_MAX:
+                        os.kill(key.data.pid, signal.SIGKILL)
+
+    def _killers_of(self, mutation: Mutation, items: list[pytest.Item]) -> list[pytest.Item]:
+        takers = [item for item in items if mutation.key in self.rows_of[item.nodeid]]
+        return sorted(takers, key=lambda item: self.seconds[item.nodeid])
+
+    def _fork(self, mutation: Mutation, killers: list[pytest.Item]) -> Child:
+        reader, writer = os.pipe()
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid:
+            os.close(writer)
+            return Child(mutation, pid, reader)
+        status = 1
+        try:
+            os.close(reader)
+            _bound()
+            apply(mutation)
+            self._run_mutant(killers, writer)
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _run_mutant(self, killers: list[pytest.Item], pipe: int) -> None:
+        tried = 0
+        for item in killers:
+            tried += 1
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            if self.failed:
+                break
+        words = {"by": self.failed[0] if self.failed else "", "tests": tried}
+        os.write(pipe, json.dumps(words).encode()[:60_000])
+
+    def _hear(self, child: Child) -> bool:
+        """Read what the child says; False when it is gone."""
+        came = os.read(child.pipe, 65_536)
+        child.said += came
+        return bool(came)
+
+
+def _bound() -> None:
+    """A mutant may loop for ever, and collect things while it does."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX + 5))
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        now = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY_BYTES_MORE, now + MEMORY_BYTES_MORE))
+
+
+def _verdict(child: Child) -> Verdict:
+    os.close(child.pipe)
+    _, status = os.waitpid(child.pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return Verdict(child.mutation, Fate.HUNG)
+    if code != 0:
+        # What breaks even pytest's own reporting (no memory left for it, say) is noticed, too.
+        return Verdict(child.mutation, Fate.KILLED, by=f"the child's end with code {code}")
+    words = json.loads(child.said)
+    fate = Fate.KILLED if words["by"] else Fate.SURVIVED
+    return Verdict(child.mutation, fate, words["by"], words["tests"])
+
+
+def try_mutations(
+    mutations: Iterable[Mutation],
+    report: Callable[[Verdict], None],
+    *,
+    jobs: int,
+    where: tuple[str, ...] = (),
+) -> list[Verdict]:
+    """Try each mutation with the killers below `where`; RigError when the unmutated run fails."""
+    verdicts: list[Verdict] = []
+
+    def take(verdict: Verdict) -> None:
+        verdicts.append(verdict)
+        report(verdict)
+
+    runner = Runner(mutations, jobs, take)
+    pytest.main([*(where or (FOLDER,)), *OPTIONS.split()], plugins=[runner])
+    if len(verdicts) != len(runner.mutations):
+        why = runner.failed[0] if runner.failed else "the killers could not be collected"
+        raise RigError(f"no mutant can be judged, for the unmutated run fails: {why}")
+    return verdicts
