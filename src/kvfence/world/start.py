@@ -1,0 +1,34 @@
+"""How the cores of a world are made."""
+
+from kvfence.kv.prefix import KvIdentity, PrefixIndex
+from kvfence.protocol import (
+    Decisions,
+    DecodeCore,
+    NoPrefix,
+    PageLedger,
+    PrefillCore,
+    PrefixSource,
+    RouterCore,
+)
+from kvfence.protocol.words import Peer, Role
+from kvfence.world.config import WorldConfig
+from kvfence.world.state import Core
+
+
+def make_core(peer: Peer, role: Role, config: WorldConfig, decisions: Decisions) -> Core:
+    """A fresh core of a role, with a fresh ledger."""
+    if role is Role.ROUTER:
+        return RouterCore(peer, config.router, decisions)
+    if role is Role.DECODE:
+        ledger = PageLedger(config.decode_pages, spare_pages=config.decode_spare_pages)
+        return DecodeCore(peer, config.decode, decisions, ledger)
+    ledger = PageLedger(config.prefill_pages)
+    return PrefillCore(peer, config.prefill, decisions, ledger, make_prefix(config, ledger, decisions))
+
+
+def make_prefix(config: WorldConfig, ledger: PageLedger, decisions: Decisions) -> PrefixSource:
+    """The prefix index of a prefill node, the very one that serves."""
+    if not config.has_prefix_cache:
+        return NoPrefix()
+    identity = KvIdentity("world", "1", "provenance", config.page_tokens)
+    return PrefixIndex(identity, ledger, decisions.prefix_digest)

@@ -1,0 +1,103 @@
+"""What clients, networks and machines do by themselves: come, leave, lose, die, return, stand still."""
+
+from kvfence.protocol import DecodeCore, PrefillCore, events
+from kvfence.protocol.words import Peer, Role
+from kvfence.world.memory import blank_pool
+from kvfence.world.records import Link
+from kvfence.world.requests import Client
+from kvfence.world.start import make_core
+from kvfence.world.state import ROLE_OF, Core
+from kvfence.world.transfer import Transfer
+
+
+class Weather(Transfer):
+    """The events that nobody in the deployment decides."""
+
+    # ------------------------------------------------------------ clients
+    def _submit(self, router: Peer, request: int) -> None:
+        ask = self.asks[request]
+        self.clients[request] = Client()
+        self.homes[request] = router
+        self.tell(router, events.Submitted(request, len(ask.prompt), ask.max_tokens))
+
+    def _leave(self, request: int) -> None:
+        self.tell(self.homes[request], events.ClientGone(request))
+
+    # ------------------------------------------------------------ messages
+    def _deliver(self, sender: Peer, receiver: Peer, *, again: bool = False) -> None:
+        message, *rest = self.wires[sender, receiver]
+        if not again:
+            self._shorten(sender, receiver, tuple(rest))
+        self.tell(receiver, message)
+
+    def _drop(self, sender: Peer, receiver: Peer) -> None:
+        self._shorten(sender, receiver, self.wires[sender, receiver][1:])
+
+    def _shorten(
+        self, sender: Peer, receiver: Peer, rest: tuple[events.Hello, ...] | tuple[object, ...]
+    ) -> None:
+        if rest:
+            self.wires[sender, receiver] = rest  # type: ignore[assignment] -- a tail of what was there
+        else:
+            del self.wires[sender, receiver]
+
+    def _announce(self, sender: Peer, receiver: Peer) -> None:
+        self.send(sender, receiver, self.hello_of(sender, self.cores[sender]))
+
+    def _suspect(self, observer: Peer, peer: Peer) -> None:
+        self.tell(observer, events.PeerLost(peer))
+
+    # ------------------------------------------------------------ machines
+    def _crash(self, peer: Peer) -> None:
+        core = self.cores.pop(peer)
+        self.dead[peer] = ROLE_OF[type(core)]
+        self.paused.pop(peer, None)
+        self.passes.pop(peer, None)
+        for wire in [wire for wire in self.wires if wire[1] == peer]:
+            del self.wires[wire]
+        for table in (self.jobs, self.rows, self.verifies, self.timers, self.cuts, self.links):
+            for key in [key for key in table if key[0] == peer]:  # type: ignore[attr-defined]
+                del table[key]  # type: ignore[attr-defined]
+        for key in [key for key in self.writes if key[0] == peer]:
+            self._orphan(key)
+        if not (isinstance(core, DecodeCore) and self.decisions.adopts_old_pool()):
+            self.pools.pop(peer, None)
+        for request, client in self.clients.items():
+            if self.homes[request] == peer and client.end is None:
+                self.clients[request] = Client(client.delivered, None, is_lost=True)
+
+    def _restart(self, dead: Peer) -> None:
+        """By law 10 with a new pool and a new incarnation, which says hello to everybody."""
+        role = self.dead.pop(dead)
+        peer = Peer(dead.node, dead.incarnation + 1)
+        core = make_core(peer, role, self.config, self.decisions)
+        self.cores[peer] = core
+        old_pool = self.pools.pop(dead, None)
+        if old_pool is not None:
+            self.adopted[dead] = peer
+            self.pools[peer] = old_pool
+        elif isinstance(core, (DecodeCore, PrefillCore)):
+            self.pools[peer] = blank_pool(core.ledger.total + 1, self.config.page_tokens)
+        self._meet_all(peer, core)
+
+    def _meet_all(self, peer: Peer, core: Core) -> None:
+        for other, known in list(self.cores.items()):
+            if other != peer:
+                self._link(peer, core, other, known)
+                self.send(peer, other, self.hello_of(peer, core))
+                self.send(other, peer, self.hello_of(other, known))
+
+    def _link(self, peer: Peer, core: Core, other: Peer, known: Core) -> None:
+        if isinstance(core, PrefillCore) and isinstance(known, DecodeCore):
+            self.links[peer, other] = Link.UP
+        elif isinstance(core, DecodeCore) and isinstance(known, PrefillCore):
+            self.links[other, peer] = Link.UP
+
+    def _pause(self, peer: Peer) -> None:
+        self.paused[peer] = None
+
+    def _resume(self, peer: Peer) -> None:
+        del self.paused[peer]
+
+
+__all__ = ["Role", "Weather"]
