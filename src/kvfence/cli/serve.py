@@ -17,11 +17,12 @@ from rich.console import Console
 
 from kvfence.serving import FIT, KEY_OF_FIELD, ServeConfig, load_config
 
-MODEL, NODES, HTTP, FENCE, TIMES = (
+MODEL, NODES, HTTP, FENCE, WATCH, TIMES = (
     "Model",
     "Nodes and pools",
     "HTTP",
     "Fence and transfer",
+    "Looking into it",
     "Times and limits",
 )
 FLAGS: dict[str, tuple[str, type, str]] = {
@@ -55,6 +56,7 @@ FLAGS: dict[str, tuple[str, type, str]] = {
     "transfer_batch_bytes": (FENCE, int, "Most bytes of a transfer batch."),
     "unsafe_faults": (FENCE, list[str], "Switch a known defect on, by name; may be repeated."),
     "i_understand_this_leaks_data": (FENCE, bool, "Needed with --fence off and --unsafe-fault."),
+    "trace": (WATCH, Path, "File to which the nodes write each step as a JSON line, without content."),
     "posting_timeout_s": (TIMES, float, "Posting of a transfer batch."),
     "hello_interval_s": (TIMES, float, "Between two hellos of a node."),
     "lost_after_s": (TIMES, float, "Silence after which a node counts as lost."),

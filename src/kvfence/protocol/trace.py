@@ -23,7 +23,7 @@ from kvfence.protocol.words import AttemptId, LeaseId, PageRef, Peer
 if TYPE_CHECKING:
     from kvfence.protocol.tables import Transition
 
-Plain = bool | int | str | None | list["Plain"] | dict[str, "Plain"]
+Plain = Any  # what JSON has: mypy's lists are invariant, so that saying it in full would need copies
 
 # Fields by name. A hidden one leaves no mark; of the others only what is said here is shown.
 HIDDEN = frozenset({"token_hash", "domain", "detail"})
@@ -35,8 +35,8 @@ def show_step(
     event: Event, trail: Iterable["Transition"], commands: Sequence[Command]
 ) -> tuple[str, dict[str, Plain], list[Plain], list[Plain]]:
     """Return the event's type and fields, the rows taken, and each command as [type, fields]."""
-    shown = [[type(command).__name__, show_fields(command)] for command in commands]
-    return type(event).__name__, show_fields(event), [*map(show_row, trail)], [*shown]
+    said = [[type(command).__name__, show_fields(command)] for command in commands]
+    return type(event).__name__, show_fields(event), [*map(show_row, trail)], said
 
 
 def show_row(row: "Transition") -> Plain:
@@ -44,9 +44,9 @@ def show_row(row: "Transition") -> Plain:
     return [show(row.key), row.state.name, row.fact.name, row.next_state.name, row.action]
 
 
-def show_fields(thing: object) -> dict[str, Plain]:
+def show_fields(thing: Any) -> dict[str, Plain]:
     """Return what is shown of a dataclass, by field."""
-    return {name: view(getattr(thing, name)) for name, view in _views(type(thing))}
+    return {name: view(getattr(thing, name)) for name, view in _views(thing.__class__)}
 
 
 def show(value: object) -> Plain:
@@ -74,7 +74,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
 
 
 @cache
-def _views(kind: type) -> tuple[tuple[str, Callable[[Any], Plain]], ...]:
+def _views(kind: Any) -> tuple[tuple[str, Callable[[Any], Plain]], ...]:
     """How each shown field of a type is shown."""
     views: list[tuple[str, Callable[[Any], Plain]]] = []
     for field in fields(kind):

@@ -53,9 +53,10 @@ def read_key(shown: object) -> int | LeaseId | AttemptId:
     """Return the key of a row: a request, a lease or an attempt. Raises ValueError."""
     if isinstance(shown, int) and not isinstance(shown, bool):
         return shown
-    for kind in (LeaseId, AttemptId):
-        if isinstance(shown, str) and _NAMES[kind][0].fullmatch(shown):
-            return read_name(kind, shown)
+    if _fits(LeaseId, shown):
+        return read_name(LeaseId, shown)
+    if _fits(AttemptId, shown):
+        return read_name(AttemptId, shown)
     raise ValueError(f"{shown!r} names no request, lease or attempt")
 
 

@@ -37,6 +37,7 @@ from kvfence.serving.placement import default_pool_tokens
 from kvfence.serving.prefill_node import PrefillNode, PrefillParts
 from kvfence.serving.prefill_pages import PrefillPages
 from kvfence.serving.progress import Kill, Progress, Ready, StatusWriter
+from kvfence.serving.trace import NodeTrace, open_trace
 from kvfence.transport import TcpTransport, Transport, make_transport
 
 NODE_SECRET_BYTES = 32
@@ -58,6 +59,11 @@ class _Ground:
 
 def run_compute(config: ComputeConfig, me: Peer, status: StatusWriter) -> None:
     """Build the node, say that it is ready, and run it until SIGTERM."""
+    with open_trace(config.trace, me) as trace:
+        _run(config, me, status, trace)
+
+
+def _run(config: ComputeConfig, me: Peer, status: StatusWriter, trace: NodeTrace | None) -> None:
     status.send(Progress(step="loading the model"))
     set_threads(config.threads)
     model = load_model(resolve_model(config.model_dir), dtype=config.dtype, device=config.device)
@@ -85,6 +91,8 @@ def run_compute(config: ComputeConfig, me: Peer, status: StatusWriter) -> None:
         lost_ms=config.times.lost_ms,
     )
     node.attach(plane)
+    if trace is not None:
+        node.keep_trace(trace, fence=config.fence, faults=config.faults)
     plane.announce(node.hello())
     plane.start()
     signal.signal(signal.SIGTERM, lambda *_: node.stop())

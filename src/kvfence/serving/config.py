@@ -49,6 +49,7 @@ class ServeConfig:
     port: int = 8000
     api_keys: Path | None = None
     admin_key_file: Path | None = None
+    trace: Path | None = None
     fence: str = "sealed"
     transport: str = "shm"
     transfer_batch_bytes: int = 8 << 20
@@ -111,6 +112,7 @@ RULES: dict[str, rules.Rule] = {
     "port": rules.integer(0, 65_535),
     "api_keys": rules.optional(rules.file_path),
     "admin_key_file": rules.optional(rules.file_path),
+    "trace": rules.optional(rules.new_file),
     "fence": rules.choice(*rules.FENCE_LEVELS),
     "transport": rules.choice("shm", "tcp"),
     "transfer_batch_bytes": rules.integer(4096, 1 << 30),

@@ -101,6 +101,17 @@ def file_path(name: str, value: Any) -> Path:
     return path
 
 
+def new_file(name: str, value: Any) -> Path:
+    """Accept a path that a file can be written to, made absolute: processes with other directories use it."""
+    if not isinstance(value, str | Path) or not str(value):
+        reject(name, value, "the path of a file")
+    path = Path(value).expanduser().absolute()
+    if path.is_dir() or not path.parent.is_dir():
+        what = "that is a directory" if path.is_dir() else f"there is no directory {path.parent}"
+        raise OperatorError(f"{name} names {path}, and {what}; name a file in a directory that is there")
+    return path
+
+
 def choice(*known: str) -> Rule:
     """Accept one of a few words."""
 

@@ -16,6 +16,9 @@ from kvfence.protocol.commands import SetTimer
 from kvfence.protocol.events import Expired
 from kvfence.protocol.vocabulary import Command, Event
 
+# Told of each step before its commands are carried out, so that nothing is heard of before it is known.
+Observer = Callable[[Event, Sequence[Command]], None]
+
 
 class Core(Protocol):
     """What every core is: an event goes in, commands come out."""
@@ -32,6 +35,7 @@ class CoreDriver:
         self, core: Core, carry_out: Callable[[Command], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._core, self._carry_out, self._clock = core, carry_out, clock
+        self.observer: Observer | None = None
         self._events: deque[Event] = deque()
         self._feeding = False
         self._timers: list[tuple[float, int, Expired]] = []
@@ -45,7 +49,11 @@ class CoreDriver:
         self._feeding = True
         try:
             while self._events:
-                for command in self._core.step(self._events.popleft()):
+                event = self._events.popleft()
+                said = self._core.step(event)
+                if self.observer is not None:
+                    self.observer(event, said)
+                for command in said:
                     if isinstance(command, SetTimer):
                         self._set(command)
                     else:

@@ -44,6 +44,7 @@ from kvfence.serving.supervisor import (
     Supervisor,
     SupervisorEvent,
 )
+from kvfence.serving.trace import deployment_trace
 
 LOOK_S = 0.5  # how often the nodes' logs are looked into
 STOP_GRACE_S = 5.0  # from SIGTERM to SIGKILL for a node that has nothing to finish
@@ -77,7 +78,12 @@ def serve(
             view.warn(
                 f"processes {list(swept.stuck)} of deployment {swept.deployment} do not end when killed"
             )
-    with contextlib.closing(view), _run_dir(base) as run_dir, SignalCounter() as signals:
+    with (
+        contextlib.closing(view),
+        _run_dir(base) as run_dir,
+        deployment_trace(config.trace, run_dir.deployment),
+        SignalCounter() as signals,
+    ):
         plan = plan_nodes(config, model, run_dir, around.machine, lifts_capacity=lifts_capacity)
         return Launcher(config, model, plan, run_dir, around, view, signals).run()
 

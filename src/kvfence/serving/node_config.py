@@ -35,7 +35,8 @@ class _Node(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", forbid_
     directory, or `tcp://…`). `cpus` is the set to run on, None for whatever is inherited; `threads` is
     torch's. `status_fd` is the inherited write end of the launcher's pipe (`serving.progress`).
     `parent_pid` is the launcher: the node asks the kernel to be killed with it, then checks that it is
-    still its child. `context_tokens` is what the deployment advertises at most.
+    still its child. `context_tokens` is what the deployment advertises at most. `trace` is a file to which
+    all nodes append their steps (`serving.trace`).
     """
 
     node: str
@@ -53,6 +54,7 @@ class _Node(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", forbid_
     transport: str
     times: NodeTimes
     faults: tuple[str, ...] = ()
+    trace: Path | None = None
 
 
 class RouterConfig(_Node, frozen=True, kw_only=True, tag="router"):

@@ -24,6 +24,7 @@ from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, RefusalCode, 
 from kvfence.serving.control import INBOX_MESSAGES_MAX, ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import Core, CoreDriver
 from kvfence.serving.stats import NodeStats
+from kvfence.serving.trace import NodeTrace, Traced
 from kvfence.serving.wire import Body, DirectoryMessage, HelloMessage
 
 INBOX_BURST_MAX = 256
@@ -54,7 +55,7 @@ class _Signal(Enum):
     STOP = "stop"
 
 
-class LeaseCore(Core, Protocol):
+class LeaseCore(Core, Traced, Protocol):
     """A core that has leases, and what it says of them."""
 
     @property
@@ -113,6 +114,11 @@ class NodeLoop(ABC):
         if self._attached is None:
             unreachable("a node speaks only after its control plane was attached")
         return self._attached
+
+    def keep_trace(self, trace: NodeTrace, **facts: object) -> None:
+        """Let this trace know of every step. Before the first event."""
+        parts = self._node_parts
+        self.driver.observer = trace.watch(parts.core, self.ROLE, parts.ledger, **facts)
 
     # ------------------------------------------------------------ from any thread
     def deliver(self, inbound: Inbound) -> bool:

@@ -35,6 +35,7 @@ from kvfence.serving.progress import Progress, Ready, StatusWriter
 from kvfence.serving.router_node import RouterNode
 from kvfence.serving.tenants import Tenants
 from kvfence.serving.tokenizer import TextTokenizer
+from kvfence.serving.trace import NodeTrace, open_trace
 from kvfence.serving.wire import HelloMessage
 
 WATCH_SECONDS = 0.05
@@ -45,13 +46,17 @@ log = structlog.get_logger()
 
 def run_router(config: RouterConfig, me: Peer, status: StatusWriter) -> None:
     """Serve until told to stop. Raises OperatorError for an address that cannot be bound."""
-    asyncio.run(_serve(config, me, status))
+    with open_trace(config.trace, me) as trace:
+        asyncio.run(_serve(config, me, status, trace))
 
 
-async def _serve(config: RouterConfig, me: Peer, status: StatusWriter) -> None:
+async def _serve(config: RouterConfig, me: Peer, status: StatusWriter, trace: NodeTrace | None) -> None:
     decisions = node_decisions(FenceLevel(config.fence), config.faults)
     loop = asyncio.get_running_loop()
-    node = RouterNode(_core(config, me, decisions), loop=loop, started_at=time.time())
+    core = _core(config, me, decisions)
+    node = RouterNode(core, loop=loop, started_at=time.time())
+    if trace is not None:
+        node.observe(trace.watch(core, Role.ROUTER, None, fence=config.fence, faults=config.faults))
     for fault in config.faults:
         node.stats.set("unsafe_faults", 1, fault=fault)
     listening = _listen(config.host, config.port)

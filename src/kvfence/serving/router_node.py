@@ -37,7 +37,7 @@ from kvfence.protocol.events import (
 from kvfence.protocol.vocabulary import Command, Event
 from kvfence.protocol.words import End, EndReason, Peer, RefusalCode, Role
 from kvfence.serving.control import INBOX_MESSAGES_MAX, ControlPlane, Inbound, LostPeer, Received
-from kvfence.serving.driver import CoreDriver
+from kvfence.serving.driver import CoreDriver, Observer
 from kvfence.serving.jobs import Job, JobStream
 from kvfence.serving.router_stream import RouterStream
 from kvfence.serving.stats import NodeStats, stat_key
@@ -66,9 +66,7 @@ class RouterNode:
     """Implements `Frontend` over a RouterCore and a ControlPlane. All methods on the event loop."""
 
     def __init__(self, core: RouterCore, *, loop: asyncio.AbstractEventLoop, started_at: float) -> None:
-        self._core = core
-        self._loop = loop
-        self.started_at = started_at
+        self._core, self._loop, self.started_at = core, loop, started_at
         self._driver = CoreDriver(core, self._carry_out)
         self._attached: ControlPlane | None = None
         self._inbox: deque[Inbound] = deque()
@@ -86,6 +84,10 @@ class RouterNode:
     def attach(self, plane: ControlPlane) -> None:
         """Speak over this control plane; its `deliver` is ours."""
         self._attached = plane
+
+    def observe(self, observer: Observer) -> None:
+        """Tell this observer of every step. Before the first event."""
+        self._driver.observer = observer
 
     @property
     def plane(self) -> ControlPlane:
@@ -147,10 +149,8 @@ class RouterNode:
     def _set_alarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
         seconds = self._driver.next_due_seconds()
-        if seconds is not None:
-            self._timer = self._loop.call_later(seconds, self._on_alarm)
+        self._timer = None if seconds is None else self._loop.call_later(seconds, self._on_alarm)
 
     def _on_alarm(self) -> None:
         self._timer = None
