@@ -196,6 +196,17 @@ class PageLedger:
         """CACHED → FREE, after the prefix index forgot them."""
         return self._give_back(Move.EVICT, pages)
 
+    def fork(self) -> "PageLedger":
+        """A ledger of its own, with the same pages in the same states."""
+        twin = PageLedger(self.pages, spare_pages=self.spare_pages)
+        twin.state = bytearray(self.state)
+        twin.epoch = self.epoch[:]
+        twin.owner = self.owner[:]
+        twin.pins = self.pins[:]
+        twin._free = list(self._free)
+        twin._counts = list(self._counts)
+        return twin
+
     # ------------------------------------------------------------ inside
     def _give_back(self, move: Move, pages: Sequence[int]) -> tuple[int, ...]:
         if any(map(self.pins.__getitem__, pages)):

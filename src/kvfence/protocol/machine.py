@@ -80,6 +80,12 @@ class StepBook:
         self._steps: dict[int, tuple[LeaseId, ...]] = {}
         self._steps_max = steps_max
 
+    def fork(self) -> "StepBook":
+        """A book of its own, with the same steps."""
+        twin = StepBook(self._steps_max)
+        twin._steps = dict(self._steps)
+        return twin
+
     def launch(self, event: StepLaunched) -> Iterable[LeaseId]:
         """Take note of a launch; return its leases. A number in use, or one too many, is our own fault."""
         invariant(event.step not in self._steps, f"step {event.step} is launched twice")

@@ -19,6 +19,10 @@ class ClosedMemory:
     floor: int = 1
     outcomes: dict[int, Outcome | None] = field(default_factory=dict)
 
+    def fork(self) -> "ClosedMemory":
+        """A memory of its own, with the same leases."""
+        return ClosedMemory(self.closed_max, self.floor, dict(self.outcomes))
+
     def is_closed(self, sequence: int) -> bool:
         """Tell whether the lease may not be written any more."""
         return sequence < self.floor or sequence in self.outcomes

@@ -5,6 +5,7 @@ older incarnation; what an older one says is ignored. Names are bounded by `peer
 about quiet: a lost or superseded incarnation may still write until it is cut.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from enum import Enum, unique
 
@@ -40,6 +41,12 @@ class PeerBook:
     def __init__(self, peers_max: int) -> None:
         self._known: dict[str, KnownPeer] = {}
         self._peers_max = peers_max
+
+    def fork(self) -> "PeerBook":
+        """A book of its own, with the same peers."""
+        twin = PeerBook(self._peers_max)
+        twin._known = {node: copy(known) for node, known in self._known.items()}
+        return twin
 
     def greet(self, peer: Peer, role: Role) -> tuple[Greeting, Peer | None]:
         """Take note of a hello; return what it was, and the incarnation that it supersedes."""

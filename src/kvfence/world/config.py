@@ -1,6 +1,6 @@
 """How large a world is: nodes, pools, pages, and the limits that its cores are given."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, unique
 
 from kvfence.protocol import DecodeConfig, PrefillConfig, RouterConfig
@@ -39,13 +39,13 @@ class WorldConfig:
 
 
 def world_config(
-    *, page_tokens: int = 2, context_tokens: int = 64, batch_pages: int = 1, **sizes: object
+    *, context_tokens: int = 64, batch_pages: int = 1, base: WorldConfig | None = None
 ) -> WorldConfig:
-    """A config whose three cores agree about the page size; batches have `batch_pages` pages."""
-    return WorldConfig(
-        page_tokens=page_tokens,
-        router=RouterConfig(context_tokens=context_tokens, page_tokens=page_tokens),
-        prefill=PrefillConfig(page_bytes=1, page_tokens=page_tokens, batch_bytes=batch_pages),
-        decode=DecodeConfig(page_tokens=page_tokens),
-        **sizes,  # type: ignore[arg-type] -- the fields of WorldConfig by their names
+    """The sizes of `base`, with cores that agree about its page size; batches have `batch_pages` pages."""
+    base = WorldConfig() if base is None else base
+    return replace(
+        base,
+        router=replace(base.router, context_tokens=context_tokens, page_tokens=base.page_tokens),
+        prefill=replace(base.prefill, batch_bytes=batch_pages, page_tokens=base.page_tokens),
+        decode=replace(base.decode, page_tokens=base.page_tokens),
     )

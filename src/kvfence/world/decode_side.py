@@ -75,7 +75,7 @@ class DecodeSide(Mail):
             return (*pages, command.tail), False
         kept = pool[pages[-1].page].slots[:valid]
         self._judge_row(peer, command.lease, command.attempt.request, pages, tokens)
-        rest = (None,) * (size - valid)
+        rest: tuple[Slot | None, ...] = (None,) * (size - valid)
         if not self.decisions.zeroes_added_pages():
             rest = pool[command.tail.page].slots[valid:]
         seal = Seal(command.lease, command.tail.epoch, len(pages) - 1, valid, None)

@@ -5,16 +5,18 @@ A message to a process that does not live is lost; wires are first in, first out
 processes has its own. A broken invariant is a finding, not a crash of the world.
 """
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from kvfence.protocol import commands, events
+from kvfence.protocol import RouterCore, commands, events
 from kvfence.protocol.errors import InvariantError
 from kvfence.protocol.ledger import PageState
 from kvfence.protocol.vocabulary import Command, Event
 from kvfence.protocol.words import Peer, Timer
 from kvfence.world.oracle import Kind
 from kvfence.world.state import ROLE_OF, Core, WorldState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Mail(WorldState):
@@ -55,11 +57,11 @@ class Mail(WorldState):
     def hello_of(self, peer: Peer, core: Core) -> events.Hello:
         """What a node says of itself."""
         role = ROLE_OF[type(core)]
-        ledger = getattr(core, "ledger", None)
-        if ledger is None:
+        if isinstance(core, RouterCore):
             return events.Hello(peer, role)
+        ledger = core.ledger
         free = ledger.free_pages + ledger.count(PageState.CACHED)
-        return events.Hello(peer, role, pool_tokens=core.pool_tokens, free_pages=free)  # type: ignore[union-attr]
+        return events.Hello(peer, role, pool_tokens=core.pool_tokens, free_pages=free)
 
     def _fire(self, peer: Peer, timer: Timer) -> None:
         generation, _ = self.timers.pop((peer, timer))

@@ -1,5 +1,6 @@
 """What a prefill node's process does in a world: chunks, seals, batches of one-sided writes, Closed."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from kvfence.protocol import commands, events
@@ -68,7 +69,7 @@ class PrefillSide(Mail):
         key = (peer, command.lease, command.batch)
         write = self.writes.get(key)
         if write is not None:
-            self.writes[key] = write.changed(is_stopped=True)
+            self.writes[key] = replace(write, is_stopped=True)
 
     def _send_closed(self, peer: Peer, command: commands.SendClosed, _event: Event) -> None:
         self.jobs.pop((peer, command.lease), None)

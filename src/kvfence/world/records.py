@@ -83,10 +83,6 @@ class Write:
     is_orphan: bool = False
     buffered: tuple[tuple[Slot | None, ...], ...] | None = None
 
-    def changed(self, **fields: object) -> "Write":
-        """The write with some fields replaced."""
-        return replace(self, **fields)  # type: ignore[arg-type] -- fields by their names
-
     @property
     def has_landed(self) -> bool:
         """Whether every page is in the target."""

@@ -6,17 +6,19 @@ core takes an event is the stepper's: in place for a simulation, remembered and 
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kvfence.protocol import Decisions, DecodeCore, PageState, PrefillCore, RouterCore
-from kvfence.protocol.commands import VerifySeals
 from kvfence.protocol.vocabulary import Command, Event
-from kvfence.protocol.words import LeaseId, Peer, Role, Timer, TimerKind
+from kvfence.protocol.words import LeaseId, Peer, Role, Timer
 from kvfence.world.config import WorldConfig
-from kvfence.world.memory import Pool
 from kvfence.world.oracle import Finding, Kind
-from kvfence.world.records import Job, Link, Pass, Row, Write
 from kvfence.world.requests import Ask, Client
+
+if TYPE_CHECKING:
+    from kvfence.protocol.commands import VerifySeals
+    from kvfence.world.memory import Pool
+    from kvfence.world.records import Job, Link, Pass, Row, Write
 
 Core = RouterCore | PrefillCore | DecodeCore
 WriteKey = tuple[Peer, LeaseId, int]
@@ -107,9 +109,7 @@ class WorldState:
         """Whether the pending timer still means something to its core."""
         core, generation = self.cores.get(peer), self.timers[peer, timer][0]
         if isinstance(core, PrefillCore):
-            lease, batch = timer.key  # type: ignore[misc] -- prefill has batch timers alone
-            written = core.leases.get(lease)
-            return written is not None and batch in written.in_flight - written.stopped
+            return isinstance(timer.key, tuple) and self._batch_is_timed(core, *timer.key)
         if isinstance(core, DecodeCore) and isinstance(timer.key, LeaseId):
             granted = core.leases.get(timer.key)
             return granted is not None and granted.timers.get(timer.kind) == generation
@@ -117,6 +117,11 @@ class WorldState:
             request = core.requests.get(timer.key)
             return request is not None and request.timers.get(timer.kind) == generation
         return False
+
+    @staticmethod
+    def _batch_is_timed(core: PrefillCore, lease: LeaseId, batch: int) -> bool:
+        record = core.leases.get(lease)
+        return record is not None and batch in record.in_flight - record.stopped
 
     def is_home(self) -> bool:
         """Law 11: every submitted request has ended, and every page is home or shown."""
@@ -150,6 +155,3 @@ class WorldState:
             for peer, timer in self.timers
             if self.is_active(peer) and self.timer_is_live(peer, timer)
         ]
-
-
-__all__ = ["ROLE_OF", "Core", "InPlace", "Stepper", "TimerKind", "WorldState", "WriteKey"]

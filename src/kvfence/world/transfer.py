@@ -6,6 +6,8 @@ left may land at any later time, or never. Only a positive completion, a cut, or
 that nothing more will come.
 """
 
+from dataclasses import replace
+
 from kvfence.protocol import events
 from kvfence.protocol.words import PageRef, Peer
 from kvfence.world.config import Piece
@@ -25,7 +27,7 @@ class Transfer(Mail):
         slots = self._source_slots(key, write)
         trailer = write.trailers[write.at]
         if write.part == 0:
-            self._judge_source(key, write, slots, trailer)
+            self._judge_source(key, slots, trailer)
         target = self.adopted.get(write.decode, write.decode)
         self._judge_target(key, write, target)
         parts = self._parts(len(slots))
@@ -35,7 +37,7 @@ class Transfer(Mail):
             pool[page] = self._landed(pool[page], slots, write, key, is_last=write.part + 1 == parts)
         is_page_done = write.part + 1 == parts
         at, part = (write.at + 1, 0) if is_page_done else (write.at, write.part + 1)
-        changed = write.changed(at=at, part=part)
+        changed = replace(write, at=at, part=part)
         if changed.is_orphan and changed.has_landed:
             del self.writes[key]
         else:
@@ -65,9 +67,7 @@ class Transfer(Mail):
             return write.buffered[write.at]
         return self.pools[key[0]][write.sources[write.at].page].slots
 
-    def _judge_source(
-        self, key: WriteKey, write: Write, slots: tuple[Slot | None, ...], trailer: Seal
-    ) -> None:
+    def _judge_source(self, key: WriteKey, slots: tuple[Slot | None, ...], trailer: Seal) -> None:
         """Law 1 and 2 for what leaves: the lease's own content, and nothing behind it."""
         writer, lease, _ = key
         request = self._request_of(key)
@@ -111,18 +111,18 @@ class Transfer(Mail):
         if quiet:
             del self.writes[key]
         else:
-            self.writes[key] = self.writes[key].changed(is_orphan=True)
+            self.writes[key] = replace(self.writes[key], is_orphan=True)
         self.tell(key[0], events.WriteFailed(key[1], key[2], quiet=quiet))
 
     def _orphan(self, key: WriteKey) -> None:
-        """Nobody waits for it any more, and nothing of the writer's memory is read: what had left, had left."""
+        """Nobody waits for it any more, and the writer's memory is not read again: what left, left."""
         write = self.writes[key]
         if write.has_landed:
             del self.writes[key]
             return
         pool = self.pools[key[0]]
         buffered = write.buffered or tuple(pool[ref.page].slots for ref in write.sources)
-        self.writes[key] = write.changed(is_orphan=True, buffered=buffered)
+        self.writes[key] = replace(write, is_orphan=True, buffered=buffered)
 
     # ------------------------------------------------------------ connections
     def _between(self, writer: Peer, decode: Peer) -> list[WriteKey]:

@@ -1,7 +1,8 @@
 """What clients, networks and machines do by themselves: come, leave, lose, die, return, stand still."""
 
 from kvfence.protocol import DecodeCore, PrefillCore, events
-from kvfence.protocol.words import Peer, Role
+from kvfence.protocol.vocabulary import Event
+from kvfence.protocol.words import Peer
 from kvfence.world.memory import blank_pool
 from kvfence.world.records import Link
 from kvfence.world.requests import Client
@@ -25,19 +26,17 @@ class Weather(Transfer):
 
     # ------------------------------------------------------------ messages
     def _deliver(self, sender: Peer, receiver: Peer, *, again: bool = False) -> None:
-        message, *rest = self.wires[sender, receiver]
+        wire = self.wires[sender, receiver]
         if not again:
-            self._shorten(sender, receiver, tuple(rest))
-        self.tell(receiver, message)
+            self._shorten(sender, receiver, wire[1:])
+        self.tell(receiver, wire[0])
 
     def _drop(self, sender: Peer, receiver: Peer) -> None:
         self._shorten(sender, receiver, self.wires[sender, receiver][1:])
 
-    def _shorten(
-        self, sender: Peer, receiver: Peer, rest: tuple[events.Hello, ...] | tuple[object, ...]
-    ) -> None:
+    def _shorten(self, sender: Peer, receiver: Peer, rest: tuple[Event, ...]) -> None:
         if rest:
-            self.wires[sender, receiver] = rest  # type: ignore[assignment] -- a tail of what was there
+            self.wires[sender, receiver] = rest
         else:
             del self.wires[sender, receiver]
 
@@ -55,9 +54,12 @@ class Weather(Transfer):
         self.passes.pop(peer, None)
         for wire in [wire for wire in self.wires if wire[1] == peer]:
             del self.wires[wire]
-        for table in (self.jobs, self.rows, self.verifies, self.timers, self.cuts, self.links):
-            for key in [key for key in table if key[0] == peer]:  # type: ignore[attr-defined]
-                del table[key]  # type: ignore[attr-defined]
+        self.jobs = {key: job for key, job in self.jobs.items() if key[0] != peer}
+        self.rows = {key: row for key, row in self.rows.items() if key[0] != peer}
+        self.verifies = {key: command for key, command in self.verifies.items() if key[0] != peer}
+        self.timers = {key: timer for key, timer in self.timers.items() if key[0] != peer}
+        self.cuts = {key: None for key in self.cuts if key[0] != peer}
+        self.links = {key: link for key, link in self.links.items() if key[0] != peer}
         for key in [key for key in self.writes if key[0] == peer]:
             self._orphan(key)
         if not (isinstance(core, DecodeCore) and self.decisions.adopts_old_pool()):
@@ -78,9 +80,10 @@ class Weather(Transfer):
             self.pools[peer] = old_pool
         elif isinstance(core, (DecodeCore, PrefillCore)):
             self.pools[peer] = blank_pool(core.ledger.total + 1, self.config.page_tokens)
-        self._meet_all(peer, core)
+        self.meet_all(peer, core)
 
-    def _meet_all(self, peer: Peer, core: Core) -> None:
+    def meet_all(self, peer: Peer, core: Core) -> None:
+        """Link a new process with all others; hellos go both ways."""
         for other, known in list(self.cores.items()):
             if other != peer:
                 self._link(peer, core, other, known)
@@ -98,6 +101,3 @@ class Weather(Transfer):
 
     def _resume(self, peer: Peer) -> None:
         del self.paused[peer]
-
-
-__all__ = ["Role", "Weather"]

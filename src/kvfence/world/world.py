@@ -8,7 +8,7 @@ choices). It knows no time and draws no random number.
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from kvfence.protocol import Decisions
+from kvfence.protocol import Decisions, RouterCore
 from kvfence.protocol.errors import invariant
 from kvfence.protocol.words import Peer, Role
 from kvfence.world import happenings as h
@@ -74,7 +74,7 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
                 yield h.Launch(peer)
 
     # ------------------------------------------------------------ performing
-    def perform(self, happening: h.Happening) -> None:  # noqa: C901, PLR0912 -- one line a happening
+    def perform(self, happening: h.Happening) -> None:
         """Let it happen. What must never happen is added to `findings`."""
         match happening:
             case h.Deliver():
@@ -100,7 +100,7 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
             case _:
                 self._perform_weather(happening)
 
-    def _perform_weather(self, happening: h.Happening) -> None:  # noqa: C901, PLR0912 -- as above
+    def _perform_weather(self, happening: h.Happening) -> None:
         match happening:
             case h.Submit():
                 self._submit(*happening)
@@ -113,7 +113,7 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
             case h.FailWrite():
                 self._fail_write(happening[:3], quiet=happening.quiet)
             case h.Vanish():
-                del self.writes[tuple(happening)]  # type: ignore[arg-type] -- the key of a write
+                del self.writes[happening.writer, happening.lease, happening.batch]
             case h.CutFails():
                 self._fail_cut(*happening)
             case h.Reconnect():
@@ -153,10 +153,9 @@ def make_world(config: WorldConfig, decisions: Decisions, asks: Mapping[int, Ask
             peer = Peer(f"{role.value}{index}", FIRST_INCARNATION)
             core = make_core(peer, role, config, decisions)
             world.cores[peer] = core
-            if role is not Role.ROUTER:
-                pages = core.ledger.total  # type: ignore[union-attr] -- both other roles have one
-                world.pools[peer] = blank_pool(pages + 1, config.page_tokens)
-            world._meet_all(peer, core)
+            if not isinstance(core, RouterCore):
+                world.pools[peer] = blank_pool(core.ledger.total + 1, config.page_tokens)
+            world.meet_all(peer, core)
     while world.wires:
         world.perform(h.Deliver(*next(iter(world.wires))))
     invariant(not world.findings, f"a world begins without findings, not {world.findings}")
