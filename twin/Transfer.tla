@@ -5,15 +5,17 @@
    messages in flight, and what each role remembers of each lease and request. Every action is one
    atomic step of the world: a role that takes a message says all its answers in the same step.
    The comments name the sentence of the design that an action comes from ("4.1.3" is section 4.1,
-   item 3; "law 4" is section 3). docs/twin.md describes variables and encoding.
+   item 3; "law 4" is section 3). Where the design leaves something open the comment says "open";
+   docs/twin.md lists those places, the variables and their encoding.
 
-   What it leaves out: tokens, seals as bytes, sampling, prefix sharing, incarnations after the first. *)
+   What it leaves out: token ids, seals as bytes, sampling, prefix sharing. *)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
 CONSTANTS
     Requests,    \* how many requests are submitted (numbered from 1)
-    Pages,       \* usable pages of the decode node (numbered from 0)
-    Remote,      \* pages of a prompt, all written by the prefill node
+    Attempts,    \* how many attempts a request can need here (a bound that no scope reaches past)
+    Pages,       \* pages of the decode node (numbered from 0)
+    Remote,      \* pages of a prompt, all written by the prefill node; the last one is partly filled
     Sources,     \* pages of the prefill node
     Abort,       \* the client of a request may leave at any moment
     Deadline,    \* the lease timer of decode may fire at any moment
@@ -22,345 +24,440 @@ CONSTANTS
 None == 0
 Rs == 1..Requests
 Ps == 0..(Pages - 1)
-Ls == 1..Requests          \* one attempt a request, so no more leases than requests
+Ls == 1..(Requests * Attempts)
 
 VARIABLES
-    ledger,      \* page -> [state, owner, epoch]                       (design, section 2: page states)
+    ledger,      \* page -> [state, owner, epoch]                       (section 2: page states)
     content,     \* page -> the lease whose bytes lie in it, None under a stamp
     flights,     \* {<<lease, ordinal, page, epoch>>}: posted, not landed
     wires,       \* ordered pair of peers -> FIFO of messages
-    router,      \* request -> state                                    (law 5: one field)
-    writer,      \* lease -> what the prefill node remembers of it
-    decode,      \* lease -> what the decode node remembers of it
-    step         \* leases in the decode step that was launched and has not retired
+    router,      \* request -> [state, number of the attempt]           (law 5: one field)
+    queue,       \* requests that wait for room, first in first out     (section 13: limits)
+    full,        \* decode said "not now", and nothing has ended there since
+    writer,      \* lease -> what the prefill node holds of it
+    said,        \* lease -> what the prefill node has said when it closed it, "" for nothing
+    floor,       \* the prefill node refuses every lease below
+    decode,      \* lease -> what the decode node holds of it
+    next,        \* the next sequence number
+    free,        \* FREE pages; the first ones are leased next
+    rows,        \* leases that decode answers, in the order in which they started
+    step         \* the rows of the decode step that was launched and has not retired
 
-vars == <<ledger, content, flights, wires, router, writer, decode, step>>
+vars == <<ledger, content, flights, wires, router, queue, full, writer, said, floor, decode, next, free,
+          rows, step>>
 
 Pairs == {"rd", "dr", "rp", "dp", "pd"}
-Free == [state |-> "free", owner |-> None]
-NoLease == [state |-> "none", request |-> None, pages |-> <<>>, tail |-> None, closed |-> FALSE, asks |-> FALSE]
-NoWriter == [state |-> "none", request |-> None, pages |-> <<>>, open |-> {}, busy |-> FALSE]
+NoLease == [state |-> "absent", attempt |-> <<>>, pages |-> <<>>, tail |-> None,
+            quiet |-> FALSE, looks |-> FALSE]
+NoWriter == [state |-> "absent", attempt |-> <<>>, targets |-> <<>>, open |-> FALSE, busy |-> FALSE]
 
 Init ==
     /\ ledger = [p \in Ps |-> [state |-> "free", owner |-> None, epoch |-> 0]]
     /\ content = [p \in Ps |-> None]
     /\ flights = {}
     /\ wires = [w \in Pairs |-> <<>>]
-    /\ router = [r \in Rs |-> "new"]
+    /\ router = [r \in Rs |-> [state |-> "new", number |-> 0]]
+    /\ queue = <<>>
+    /\ full = FALSE
     /\ writer = [l \in Ls |-> NoWriter]
+    /\ said = [l \in Ls |-> ""]
+    /\ floor = 1
     /\ decode = [l \in Ls |-> NoLease]
-    /\ step = {}
+    /\ next = 1
+    /\ free = [i \in 1..Pages |-> i - 1]
+    /\ rows = <<>>
+    /\ step = <<>>
+
+RouterVars == <<router, queue, full>>
+WriterVars == <<writer, said, floor>>
+DecodeVars == <<ledger, content, decode, next, free, rows, step>>
 
 ----------------------------------------------------------------------------
-(* Wires *)
+(* Wires: section 8, "the network"; FIFO by the ordered pair of peers, nothing lost. *)
 
-Head1(w) == Head(wires[w])
-Has(w) == Len(wires[w]) > 0
-\* Take the head of one wire and append to others, in one step. `says` maps wires to sequences.
-Exchange(w, says) == [v \in Pairs |->
-    (IF v = w THEN Tail(wires[v]) ELSE wires[v]) \o (IF v \in DOMAIN says THEN says[v] ELSE <<>>)]
-Say(says) == [v \in Pairs |-> wires[v] \o (IF v \in DOMAIN says THEN says[v] ELSE <<>>)]
 Nothing == [v \in {} |-> <<>>]
-
-----------------------------------------------------------------------------
-(* Pages of decode *)
-
-FreePages == {p \in Ps : ledger[p].state = "free"}
-RECURSIVE Lowest(_, _)
-Lowest(set, n) ==
-    IF n = 0 THEN <<>>
-    ELSE LET p == CHOOSE p \in set : \A q \in set : p <= q IN <<p>> \o Lowest(set \ {p}, n - 1)
-
-Range(s) == {s[i] : i \in 1..Len(s)}
-PagesOf(l) == {p \in Ps : ledger[p].owner = l}
-Marked(set, state) == [p \in Ps |-> IF p \in set THEN [ledger[p] EXCEPT !.state = state] ELSE ledger[p]]
-Freed(set) == [p \in Ps |-> IF p \in set THEN [state |-> "free", owner |-> None, epoch |-> ledger[p].epoch]
-                            ELSE ledger[p]]
-
-\* Law 4: closed by the writer, and no launched step that reads it is left.
-Quiet(closed, l, s) == \/ closed /\ l \notin s
-                       \/ Mutant = "free_under_step" /\ closed
-                       \/ Mutant = "free_on_abort" /\ l \notin s
-
-\* 4.2: "Decode sends its writers the lowest sequence number not yet freed."
-LowestLive(d) ==
-    LET used == {l \in Ls : d[l].state # "none"}
-        live == {l \in used : d[l].state # "gone"}
-    IN IF live = {} THEN Cardinality(used) + 1 ELSE CHOOSE l \in live : \A m \in live : l <= m
-
-Home(l, d) == [d EXCEPT ![l] = [NoLease EXCEPT !.state = "gone"]]
-FreeSays(l, d) == <<<<"LowestLive", LowestLive(Home(l, d))>>>>
+On(w, m) == w :> <<m>>
+Comes(w, kind) == wires[w] # <<>> /\ Head(wires[w])[1] = kind
+Arg(w, i) == Head(wires[w])[i]
+\* Take the head of a wire ("" for none) and append what is said to others, in one step.
+Exchange(w, says) == wires' = [v \in Pairs |->
+    (IF v = w THEN Tail(wires[v]) ELSE wires[v]) \o (IF v \in DOMAIN says THEN says[v] ELSE <<>>)]
+Merge(a, b) == [v \in DOMAIN a \cup DOMAIN b |->
+    (IF v \in DOMAIN a THEN a[v] ELSE <<>>) \o (IF v \in DOMAIN b THEN b[v] ELSE <<>>)]
 
 ----------------------------------------------------------------------------
 (* The router *)
 
-\* 4.1.1: "Reserve(attempt, writer, tokens) to decode".
+\* 4.1.1: "pick a prefill and a decode node. Reserve(attempt, writer, tokens) to decode".
+\* Section 13: what does not fit now waits first in first out. Open: the router asks a node that has said
+\* "not now" again when an attempt has ended there.
+Placed(rs, q, isFull) ==
+    IF q = <<>> \/ isFull THEN [router |-> rs, queue |-> q, says |-> Nothing]
+    ELSE LET Fill[i \in 0..Len(q)] ==
+                IF i = 0 THEN [router |-> rs, says |-> Nothing]
+                ELSE LET before == Fill[i - 1] r == q[i] n == rs[r].number + 1 IN
+                     [router |-> [before.router EXCEPT ![r] = [state |-> "reserving", number |-> n]],
+                      says |-> Merge(before.says, On("rd", <<"Reserve", r, n>>))]
+         IN [router |-> Fill[Len(q)].router, queue |-> <<>>, says |-> Fill[Len(q)].says]
+
+RouterStep(w, rs, q, isFull, says) ==
+    LET p == Placed(rs, q, isFull) IN
+    /\ router' = p.router
+    /\ queue' = p.queue
+    /\ full' = isFull
+    /\ Exchange(w, Merge(says, p.says))
+    /\ UNCHANGED <<DecodeVars, WriterVars, flights>>
+
 Submit(r) ==
-    /\ router[r] = "new"
-    /\ router' = [router EXCEPT ![r] = "reserving"]
-    /\ wires' = Say([rd |-> <<<<"Reserve", r>>>>])
-    /\ UNCHANGED <<ledger, content, flights, writer, decode, step>>
+    /\ router[r].state = "new"
+    /\ RouterStep("", [router EXCEPT ![r].state = "queued"], Append(queue, r), full, Nothing)
 
-\* 4.1.3: "Prefill(attempt, tokens, lease)". A reservation for what has ended is dropped: decode has its abort.
+IsCurrent(r, n) == router[r].number = n
+Over == [state |-> "ended", number |-> 0]    \* nothing of its attempts is left
+
+\* 4.1.3: "Prefill(attempt, tokens, lease)". What was aborted meanwhile is left to its abort.
 RouterReserved ==
-    /\ Has("dr") /\ Head1("dr")[1] = "Reserved"
-    /\ LET m == Head1("dr") r == m[2] IN
-        IF router[r] = "reserving"
-        THEN /\ router' = [router EXCEPT ![r] = "running"]
-             /\ wires' = Exchange("dr", [rp |-> <<<<"Prefill", r, m[3], m[4]>>>>])
-        ELSE /\ wires' = Exchange("dr", Nothing) /\ UNCHANGED router
-    /\ UNCHANGED <<ledger, content, flights, writer, decode, step>>
+    /\ Comes("dr", "Reserved")
+    /\ LET r == Arg("dr", 2) n == Arg("dr", 3) IN
+        IF IsCurrent(r, n) /\ router[r].state = "reserving"
+        THEN RouterStep("dr", [router EXCEPT ![r].state = "prefilling"], queue, full,
+                        On("rp", <<"Prefill", r, n, Arg("dr", 4), Arg("dr", 5)>>))
+        ELSE RouterStep("dr", router, queue, full, Nothing)
 
-\* 4.1.2 "or refuse"; law 7: a refused request ends with its reason.
+\* 4.1.2 "or refuse"; section 13: "one that does not fit now waits". 4.1.7: "The router opens attempt n+1
+\* only after it has sent the abort of n". Open: the abort goes to both nodes.
 RouterRefused ==
-    /\ Has("dr") /\ Head1("dr")[1] = "ReserveRefused"
-    /\ LET r == Head1("dr")[2] IN
-        router' = [router EXCEPT ![r] = IF @ = "reserving" THEN "ended" ELSE @]
-    /\ wires' = Exchange("dr", Nothing)
-    /\ UNCHANGED <<ledger, content, flights, writer, decode, step>>
+    /\ Comes("dr", "ReserveRefused")
+    /\ LET r == Arg("dr", 2) n == Arg("dr", 3) IN
+        IF IsCurrent(r, n) /\ router[r].state = "reserving"
+        THEN RouterStep("dr", [router EXCEPT ![r].state = "queued"], <<r>> \o queue, TRUE,
+                        On("rd", <<"Abort", r, n>>) @@ On("rp", <<"Abort", r, n>>))
+        ELSE RouterStep("dr", IF IsCurrent(r, n) /\ router[r].state = "closing"
+                         THEN [router EXCEPT ![r] = Over] ELSE router,
+                   queue, full, Nothing)
 
-\* 4.1.7: tokens of other attempts are dropped; what has ended stays so (law 5).
+\* 4.1.7: "tokens carry their position and attempt; the router drops those of other attempts".
 RouterToken ==
-    /\ Has("dr") /\ Head1("dr")[1] = "TokenMade"
-    /\ wires' = Exchange("dr", Nothing)
-    /\ UNCHANGED <<ledger, content, flights, router, writer, decode, step>>
+    /\ Comes("dr", "TokenMade")
+    /\ LET r == Arg("dr", 2) n == Arg("dr", 3) IN
+        RouterStep("dr", IF IsCurrent(r, n) /\ router[r].state \in {"prefilling", "streaming"}
+                         THEN [router EXCEPT ![r].state = "streaming"] ELSE router,
+                   queue, full, Nothing)
 
 RouterEnded ==
-    /\ Has("dr") /\ Head1("dr")[1] = "AttemptEnded"
-    /\ router' = [router EXCEPT ![Head1("dr")[2]] = "ended"]
-    /\ wires' = Exchange("dr", Nothing)
-    /\ UNCHANGED <<ledger, content, flights, writer, decode, step>>
+    /\ Comes("dr", "AttemptEnded")
+    /\ LET r == Arg("dr", 2) n == Arg("dr", 3) IN
+        RouterStep("dr", IF IsCurrent(r, n) THEN [router EXCEPT ![r] = Over] ELSE router,
+                   queue, FALSE, Nothing)
 
 \* 4.2: "Abort (client gone, deadline, operator) is legal in every state."
+\* Open: with the first token the writer is done, and the abort goes to decode alone. The request stays
+\* "closing" until decode has said that its attempt ended.
 ClientGone(r) ==
-    /\ Abort /\ router[r] \in {"reserving", "running"}
-    /\ router' = [router EXCEPT ![r] = "ended"]
-    /\ wires' = Say([rd |-> <<<<"Abort", r>>>>, rp |-> <<<<"Abort", r>>>>])
-    /\ UNCHANGED <<ledger, content, flights, writer, decode, step>>
+    /\ Abort
+    /\ LET n == router[r].number gone == <<"Abort", r, n>> IN
+        CASE router[r].state = "queued" ->
+                RouterStep("", [router EXCEPT ![r] = Over],
+                           SelectSeq(queue, LAMBDA q : q # r), full, Nothing)
+          [] router[r].state \in {"reserving", "prefilling"} ->
+                RouterStep("", [router EXCEPT ![r].state = "closing"], queue, full,
+                           On("rd", gone) @@ On("rp", gone))
+          [] router[r].state = "streaming" ->
+                RouterStep("", [router EXCEPT ![r].state = "closing"], queue, full, On("rd", gone))
+          [] OTHER -> FALSE
 
 ----------------------------------------------------------------------------
 (* The prefill node *)
 
-Held == {l \in Ls : writer[l].state \in {"computing", "writing", "draining"}}
-Said(l, outcome) == <<<<"Closed", l, outcome>>>>
+WriterStep(w, ws, saids, low, says) ==
+    /\ writer' = ws
+    /\ said' = saids
+    /\ floor' = low
+    /\ Exchange(w, says)
+    /\ UNCHANGED <<RouterVars, DecodeVars>>
+
+\* 4.2: "Before a writer says Closed it records the lease as closed". Below the floor it keeps no record.
+Recorded(l, outcome) == [said EXCEPT ![l] = IF l < floor THEN @ ELSE outcome]
+Closing(l, outcome) == On("pd", <<"Closed", l, outcome>>)
+Again(l) == IF said[l] = "" THEN Nothing ELSE Closing(l, said[l])
+
+\* 4.1.4: "Its source pages are released only on local completion", and 4.2 on launched steps.
+Settled(l, w) == IF w.state = "closing" /\ ~w.open /\ ~w.busy THEN NoWriter ELSE w
+SourcesHeld == Cardinality({l \in Ls : writer[l].state # "absent"}) * Remote
 
 \* 4.1.3: "Prefill leases its own pages for the whole prompt at once, or refuses".
-\* 4.2: a lease that was recorded as closed is refused when its Prefill arrives later.
+\* 4.2: "refuses a Prefill for it that arrives later"; what was said once is said again.
 WriterPrefill ==
-    /\ Has("rp") /\ Head1("rp")[1] = "Prefill"
-    /\ LET m == Head1("rp") r == m[2] l == m[3] IN
-        CASE writer[l].state \in {"closed", "forgotten"} ->
-                /\ wires' = Exchange("rp", Nothing) /\ UNCHANGED writer
-          [] (Cardinality(Held) + 1) * Remote > Sources ->
-                /\ writer' = [writer EXCEPT ![l].state = "closed"]
-                /\ wires' = Exchange("rp", [pd |-> Said(l, "refused")])
+    /\ Comes("rp", "Prefill")
+    /\ LET l == Arg("rp", 4) IN
+        CASE l < floor \/ said[l] # "" -> WriterStep("rp", writer, said, floor, Again(l))
+          [] l >= floor /\ said[l] = "" /\ SourcesHeld + Remote > Sources ->
+                WriterStep("rp", writer, Recorded(l, "refused"), floor, Closing(l, "refused"))
           [] OTHER ->
-                /\ writer' = [writer EXCEPT ![l] =
-                     [state |-> "computing", request |-> r, pages |-> m[4], open |-> {}, busy |-> FALSE]]
-                /\ wires' = Exchange("rp", Nothing)
-    /\ UNCHANGED <<ledger, content, flights, router, decode, step>>
+                WriterStep("rp", [writer EXCEPT ![l] = [NoWriter EXCEPT !.state = "computing",
+                                    !.attempt = <<Arg("rp", 2), Arg("rp", 3)>>, !.targets = Arg("rp", 5)]],
+                           said, floor, Nothing)
+    /\ UNCHANGED flights
 
-\* 4.1.4: "computes in chunks". The prompts of these scopes are one chunk.
-ChunkLaunched(l) ==
-    /\ writer[l].state = "computing" /\ ~writer[l].busy
-    /\ writer' = [writer EXCEPT ![l].busy = TRUE]
-    /\ UNCHANGED <<ledger, content, flights, wires, router, decode, step>>
+\* 4.1.4: "computes in chunks". A prompt of these scopes is one chunk. Open: one prompt at a time, first come
+\* first computed.
+ChunkLaunched ==
+    LET ready == {l \in Ls : writer[l].state = "computing" /\ ~writer[l].busy} IN
+    /\ ready # {} /\ \A l \in Ls : ~writer[l].busy
+    /\ LET first == CHOOSE l \in ready : \A m \in ready : l <= m IN
+        WriterStep("", [writer EXCEPT ![first].busy = TRUE], said, floor, Nothing)
+    /\ UNCHANGED flights
 
-\* 4.1.4: "seals each full page and writes it as soon as it is complete, in batches".
+\* 4.1.4: "seals each full page and writes it as soon as it is complete, in batches": one batch here. What was
+\* given up while it was computed is not posted; its source pages come home now.
+Posts(l) == {<<l, o, writer[l].targets[o][1], writer[l].targets[o][2]>> : o \in 1..Remote}
 ChunkRetired(l) ==
     /\ writer[l].busy
     /\ IF writer[l].state = "computing"
-       THEN /\ writer' = [writer EXCEPT ![l].busy = FALSE, ![l].state = "writing", ![l].open = 1..Remote]
-            /\ flights' = flights \cup
-                 {<<l, o, writer[l].pages[o][1], writer[l].pages[o][2]>> : o \in 1..Remote}
-            /\ UNCHANGED wires
-       ELSE /\ writer' = [writer EXCEPT ![l] = [NoWriter EXCEPT !.state = "closed"]]
-            /\ wires' = Say([pd |-> Said(l, "failed")])
+       THEN /\ WriterStep("", [writer EXCEPT ![l].busy = FALSE, ![l].state = "sending", ![l].open = TRUE],
+                          said, floor, Nothing)
+            /\ flights' = flights \cup Posts(l)
+       ELSE /\ WriterStep("", [writer EXCEPT ![l] = Settled(l, [@ EXCEPT !.busy = FALSE])],
+                          said, floor, Nothing)
             /\ UNCHANGED flights
-    /\ UNCHANGED <<ledger, content, router, decode, step>>
 
-\* Section 6: a one-sided write; decode's processor sees nothing of it. Atomic by the page.
+\* Section 6: a one-sided write; decode's processor sees nothing of it. Atomic by the page, in order.
 Land(f) ==
     /\ f \in flights
+    /\ \A g \in flights : g[1] = f[1] => g[2] >= f[2]
     /\ flights' = flights \ {f}
     /\ content' = [content EXCEPT ![f[3]] = f[1]]
-    /\ UNCHANGED <<ledger, wires, router, writer, decode, step>>
+    /\ UNCHANGED <<ledger, decode, next, free, rows, step, wires, RouterVars, WriterVars>>
 
 \* 4.1.5: "after the positive completion of every write: Closed(lease, done(manifest)), once".
-\* One that gave up waited for this too (4.2: an abort never interrupts a write in flight).
+\* One that was given up closes when its writes have come home (4.2: an abort never interrupts a write).
 BatchCompleted(l) ==
-    /\ writer[l].open # {}
+    /\ writer[l].open
     /\ \A f \in flights : f[1] # l
-    /\ writer' = [writer EXCEPT ![l] = [NoWriter EXCEPT !.state = "closed"]]
-    /\ wires' = Say([pd |-> Said(l, IF writer[l].state = "writing" THEN "done" ELSE "failed")])
-    /\ UNCHANGED <<ledger, content, flights, router, decode, step>>
+    /\ LET outcome == IF writer[l].state = "sending" THEN "done" ELSE "failed"
+           isSaid == Mutant = "closed_before_quiet" /\ writer[l].state = "closing" IN
+        WriterStep("", [writer EXCEPT ![l] = Settled(l, [@ EXCEPT !.open = FALSE, !.state = "closing"])],
+                   IF isSaid THEN said ELSE Recorded(l, outcome), floor,
+                   IF isSaid THEN Nothing ELSE Closing(l, outcome))
+    /\ UNCHANGED flights
 
-\* Gives a lease up: closes at once when nothing is in flight, else when it has come home.
-GiveUp(l, w) ==
-    IF writer[l].busy \/ (writer[l].open # {} /\ Mutant # "closed_before_quiet")
-    THEN /\ writer' = [writer EXCEPT ![l].state = "draining"]
-         /\ wires' = Exchange(w, Nothing)
-    ELSE /\ writer' = [writer EXCEPT ![l] = [NoWriter EXCEPT !.state = "closed"]]
-         /\ wires' = Exchange(w, [pd |-> Said(l, "failed")])
+\* Gives a lease up: closed at once when no write is in flight, else when they have come home. A pass that
+\* still computes it holds the source pages, and not the promise: it posts nothing.
+GivenUp(w, l) ==
+    LET isQuiet == ~writer[l].open \/ Mutant = "closed_before_quiet" IN
+    WriterStep(w, [writer EXCEPT ![l] = Settled(l, [@ EXCEPT !.state = "closing"])],
+               IF isQuiet THEN Recorded(l, "failed") ELSE said, floor,
+               IF isQuiet THEN Closing(l, "failed") ELSE Nothing)
 
 WriterAbort ==
-    /\ Has("rp") /\ Head1("rp")[1] = "Abort"
-    /\ LET mine == {l \in Ls : writer[l].state \in {"computing", "writing"}
-                               /\ writer[l].request = Head1("rp")[2]} IN
-        IF mine = {} THEN /\ wires' = Exchange("rp", Nothing) /\ UNCHANGED writer
-        ELSE GiveUp(CHOOSE l \in mine : TRUE, "rp")
-    /\ UNCHANGED <<ledger, content, flights, router, decode, step>>
+    /\ Comes("rp", "Abort")
+    /\ LET mine == {l \in Ls : /\ writer[l].state \in {"computing", "sending"}
+                               /\ writer[l].attempt = <<Arg("rp", 2), Arg("rp", 3)>>} IN
+        IF mine = {} THEN WriterStep("rp", writer, said, floor, Nothing)
+        ELSE GivenUp("rp", CHOOSE l \in mine : TRUE)
+    /\ UNCHANGED flights
 
-\* 4.2: the writer answers Closed; it records the lease first, so that a later Prefill is refused.
+\* 4.2: "the writer answers Closed(lease, outcome)".
 WriterClose ==
-    /\ Has("dp") /\ Head1("dp")[1] = "Close"
-    /\ LET l == Head1("dp")[2] IN
-        CASE writer[l].state \in {"computing", "writing"} -> GiveUp(l, "dp")
-          [] writer[l].state = "draining" -> wires' = Exchange("dp", Nothing) /\ UNCHANGED writer
-          [] writer[l].state = "forgotten" -> wires' = Exchange("dp", Nothing) /\ UNCHANGED writer
-          [] OTHER -> /\ writer' = [writer EXCEPT ![l].state = "closed"]
-                      /\ wires' = Exchange("dp", [pd |-> Said(l, "failed")])
-    /\ UNCHANGED <<ledger, content, flights, router, decode, step>>
+    /\ Comes("dp", "Close")
+    /\ LET l == Arg("dp", 2) IN
+        CASE writer[l].state \in {"computing", "sending"} -> GivenUp("dp", l)
+          [] writer[l].state = "closing" -> WriterStep("dp", writer, said, floor, Again(l))
+          [] writer[l].state = "absent" /\ (l < floor \/ said[l] # "") ->
+                WriterStep("dp", writer, said, floor, Again(l))
+          [] OTHER -> WriterStep("dp", writer, Recorded(l, "failed"), floor, Closing(l, "failed"))
+    /\ UNCHANGED flights
 
 \* 4.2: "below it a writer refuses everything and forgets its records".
 WriterLowest ==
-    /\ Has("dp") /\ Head1("dp")[1] = "LowestLive"
-    /\ writer' = [l \in Ls |-> IF l < Head1("dp")[2] THEN [NoWriter EXCEPT !.state = "forgotten"]
-                               ELSE writer[l]]
-    /\ wires' = Exchange("dp", Nothing)
-    /\ UNCHANGED <<ledger, content, flights, router, decode, step>>
+    /\ Comes("dp", "LowestLive")
+    /\ LET low == Arg("dp", 2) IN
+        WriterStep("dp", writer, [l \in Ls |-> IF l < low THEN "" ELSE said[l]], low, Nothing)
+    /\ UNCHANGED flights
 
 ----------------------------------------------------------------------------
 (* The decode node *)
 
-Next1 == Cardinality({l \in Ls : decode[l].state # "none"}) + 1   \* the next sequence number
+Range(s) == {s[i] : i \in 1..Len(s)}
+Held(d) == [o \in 1..Len(d.pages) |-> d.pages[o][1]] \o <<d.tail>>
+
+\* A step of the decode node that takes a message of wire w ("" for none). `d` are its own variables after it.
+Now == [ledger |-> ledger, decode |-> decode, free |-> free, rows |-> rows, says |-> Nothing]
+DecodeStep(w, d) ==
+    /\ ledger' = d.ledger
+    /\ decode' = d.decode
+    /\ free' = d.free
+    /\ rows' = d.rows
+    /\ Exchange(w, d.says)
+    /\ UNCHANGED <<RouterVars, WriterVars, flights>>
+Adding(d, says) == [d EXCEPT !.says = Merge(@, says)]
 
 \* 4.1.2: "lease pages, stamp each 'reserved, unwritten' -> Reserved(lease, tag key), or refuse".
-\* 4.1.6: one page more, that no remote writer is ever given, for the partly filled last one.
+\* 4.1.6: one page more, that no remote writer is given. Section 13: refused while there is no room.
 DecodeReserve ==
-    /\ Has("rd") /\ Head1("rd")[1] = "Reserve"
-    /\ LET r == Head1("rd")[2] need == Remote + 1 l == Next1 IN
-        IF Cardinality(FreePages) < need
-        THEN /\ wires' = Exchange("rd", [dr |-> <<<<"ReserveRefused", r>>>>])
-             /\ UNCHANGED <<ledger, content, decode>>
-        ELSE LET got == Lowest(FreePages, need)
-                 refs == [o \in 1..Remote |-> <<got[o], ledger[got[o]].epoch + 1>>] IN
-             /\ ledger' = [p \in Ps |-> IF p \in Range(got)
-                    THEN [state |-> "reserved", owner |-> l, epoch |-> ledger[p].epoch + 1] ELSE ledger[p]]
+    /\ Comes("rd", "Reserve")
+    /\ LET r == Arg("rd", 2) n == Arg("rd", 3) need == Remote + 1 l == next IN
+        IF Len(free) < need
+        THEN /\ DecodeStep("rd", Adding(Now, On("dr", <<"ReserveRefused", r, n>>)))
+             /\ UNCHANGED <<content, next, step>>
+        ELSE LET got == SubSeq(free, 1, need)
+                 refs == [o \in 1..Remote |-> <<got[o], ledger[got[o]].epoch + 1>>]
+                 lease == [NoLease EXCEPT !.state = "reserved", !.attempt = <<r, n>>, !.pages = refs,
+                                            !.tail = got[need]]
+                 pages == [p \in Ps |-> IF p \in Range(got)
+                              THEN [state |-> "reserved", owner |-> l, epoch |-> ledger[p].epoch + 1]
+                              ELSE ledger[p]] IN
+             /\ DecodeStep("rd", Adding([Now EXCEPT !.ledger = pages, !.decode[l] = lease,
+                                                      !.free = SubSeq(free, need + 1, Len(free))],
+                                        On("dr", <<"Reserved", r, n, l, refs>>)))
              /\ content' = [p \in Ps |-> IF p \in Range(got) THEN None ELSE content[p]]
-             /\ decode' = [decode EXCEPT ![l] = [NoLease EXCEPT !.state = "reserved", !.request = r,
-                    !.pages = refs, !.tail = got[need]]]
-             /\ wires' = Exchange("rd", [dr |-> <<<<"Reserved", r, l, refs>>>>])
-    /\ UNCHANGED <<flights, router, writer, step>>
+             /\ next' = next + 1
+             /\ UNCHANGED step
 
-\* The end of a lease: home at once when it is quiet, else quarantine (4.2: "pages go to CLOSING").
-End(l, closed, s, d, w, says) ==
-    IF Quiet(closed, l, s)
-    THEN /\ ledger' = Freed(PagesOf(l))
-         /\ decode' = Home(l, d)
-         /\ wires' = IF w = "" THEN Say(says @@ [dp |-> FreeSays(l, d)])
-                     ELSE Exchange(w, says @@ [dp |-> FreeSays(l, d)])
-    ELSE /\ ledger' = Marked(PagesOf(l), "closing")
-         /\ decode' = [d EXCEPT ![l].state = "closing", ![l].closed = closed]
-         /\ wires' = IF w = "" THEN Say(says) ELSE Exchange(w, says)
+\* 4.2: "Decode sends its writers the lowest sequence number not yet freed." Open: whenever it has risen.
+Low(leases) ==
+    LET live == {l \in Ls : leases[l].state # "absent"} IN
+    IF live = {} THEN next ELSE CHOOSE l \in live : \A m \in live : l <= m
+Told(before, d) ==
+    IF Low(d.decode) > Low(before) THEN Adding(d, On("dp", <<"LowestLive", Low(d.decode)>>)) ELSE d
 
-Ended(r) == [dr |-> <<<<"AttemptEnded", r>>>>]
+\* Law 4: closed by the writer, no launched step, no verification that reads the pages.
+IsQuiet(lease, l, running) ==
+    /\ lease.state = "closing"
+    /\ lease.quiet \/ Mutant = "free_on_abort"
+    /\ l \notin running \/ Mutant = "free_under_step"
+    /\ ~lease.looks
+
+\* Pages come home. Open: what is freed last is leased first, in the order of the lease.
+Freeing(pages, d) ==
+    [d EXCEPT !.free = pages \o @,
+              !.ledger = [p \in Ps |-> IF p \in Range(pages)
+                            THEN [@[p] EXCEPT !.state = "free", !.owner = None] ELSE @[p]]]
+
+\* What follows for a lease whose record has become `lease`: home at once when it ended and is quiet, else
+\* in quarantine (4.2: "pages go to CLOSING").
+Settle(d, l, lease, running) ==
+    IF IsQuiet(lease, l, running)
+    THEN [Freeing(Held(lease), d) EXCEPT !.decode[l] = NoLease]
+    ELSE [d EXCEPT !.decode[l] = lease,
+                   !.ledger = [p \in Ps |-> IF lease.state = "closing" /\ p \in Range(Held(lease))
+                                 THEN [@[p] EXCEPT !.state = "closing"] ELSE @[p]]]
+
+\* 4.2: "Closing is pulled: while a lease is not closed [...] decode itself asks the writer Close(lease)".
+\* Open: it asks as soon as the lease has ended for whatever reason, for then it has no owner any more.
+Ended(d, l, lease, running) ==
+    LET over == [d EXCEPT !.rows = SelectSeq(@, LAMBDA m : m # l)]
+        said1 == Adding(over, On("dr", <<"AttemptEnded", lease.attempt[1], lease.attempt[2]>>))
+        said2 == IF lease.quiet THEN said1 ELSE Adding(said1, On("dp", <<"Close", l>>)) IN
+    Told(d.decode, Settle(said2, l, [lease EXCEPT !.state = "closing"], running))
 
 DecodeAbort ==
-    /\ Has("rd") /\ Head1("rd")[1] = "Abort"
-    /\ LET mine == {l \in Ls : decode[l].state \in {"reserved", "verifying", "copying", "ready"}
-                               /\ decode[l].request = Head1("rd")[2]} IN
-        IF mine = {} THEN /\ wires' = Exchange("rd", Nothing) /\ UNCHANGED <<ledger, decode>>
-        ELSE LET l == CHOOSE l \in mine : TRUE IN
-             End(l, decode[l].closed, step, decode, "rd", Ended(decode[l].request))
-    /\ UNCHANGED <<content, flights, router, writer, step>>
+    /\ Comes("rd", "Abort")
+    /\ LET mine == {l \in Ls : /\ decode[l].state \in {"reserved", "verifying", "running"}
+                               /\ decode[l].attempt = <<Arg("rd", 2), Arg("rd", 3)>>} IN
+        DecodeStep("rd", IF mine = {} THEN Now
+                         ELSE LET l == CHOOSE l \in mine : TRUE IN Ended(Now, l, decode[l], Range(step)))
+    /\ UNCHANGED <<content, next, step>>
 
-\* 4.1.6: "checks the manifest, verifies the seals, then starts". Law 5: CLOSING knows what it ignores.
+\* 4.1.6: "checks the manifest, verifies the seals, then starts". Law 5: "CLOSING alone has no missing rows".
 DecodeClosed ==
-    /\ Has("pd")
-    /\ LET m == Head1("pd") l == m[2] IN
-        CASE decode[l].state = "reserved" /\ m[3] = "done" ->
-                /\ decode' = [decode EXCEPT ![l].state = "verifying", ![l].closed = TRUE]
-                /\ wires' = Exchange("pd", Nothing) /\ UNCHANGED ledger
-          [] decode[l].state = "reserved" /\ m[3] # "done" ->
-                End(l, TRUE, step, decode, "pd", Ended(decode[l].request))
-          [] decode[l].state = "closing" -> End(l, TRUE, step, decode, "pd", Nothing)
-          [] OTHER -> wires' = Exchange("pd", Nothing) /\ UNCHANGED <<ledger, decode>>
-    /\ UNCHANGED <<content, flights, router, writer, step>>
+    /\ Comes("pd", "Closed")
+    /\ LET l == Arg("pd", 2) heard == [decode[l] EXCEPT !.quiet = TRUE] IN
+        DecodeStep("pd",
+            CASE decode[l].state = "reserved" /\ Arg("pd", 3) = "done" ->
+                    [Now EXCEPT !.decode[l] = [heard EXCEPT !.state = "verifying", !.looks = TRUE]]
+              [] decode[l].state = "reserved" /\ Arg("pd", 3) # "done" -> Ended(Now, l, heard, Range(step))
+              [] decode[l].state = "closing" -> Told(decode, Settle(Now, l, heard, Range(step)))
+              [] OTHER -> Now)
+    /\ UNCHANGED <<content, next, step>>
 
-\* Law 3: starts only when every page's seal verifies.
-SealsVerified(l) ==
-    /\ decode[l].state = "verifying"
-    /\ \A i \in 1..Remote : content[decode[l].pages[i][1]] = l
-    /\ decode' = [decode EXCEPT ![l].state = "copying"]
-    /\ ledger' = Marked({decode[l].pages[i][1] : i \in 1..Remote}, "sealed")
-    /\ UNCHANGED <<content, flights, wires, router, writer, step>>
+\* Law 3 and 4.1.6: every seal verifies, then "the partly filled last page is copied into a page that no
+\* remote writer was ever given", and the row starts with the writer's first token. The spare page is free.
+Verified(l) ==
+    /\ decode[l].looks
+    /\ LET lease == [decode[l] EXCEPT !.looks = FALSE] IN
+        IF lease.state = "verifying"
+        THEN LET kept == SubSeq(lease.pages, 1, Remote - 1)
+                 started == [lease EXCEPT !.state = "running", !.pages = kept]
+                 sealed == [p \in Ps |->
+                    CASE p = lease.tail -> [ledger[p] EXCEPT !.state = "open"]
+                      [] p \in Range(Held(lease)) \ {lease.tail} -> [ledger[p] EXCEPT !.state = "sealed"]
+                      [] OTHER -> ledger[p]]
+                 begun == [Now EXCEPT !.ledger = sealed, !.decode[l] = started, !.rows = Append(@, l)] IN
+             /\ \A o \in 1..Remote : content[lease.pages[o][1]] = l
+             /\ DecodeStep("", Adding(Freeing(<<lease.pages[Remote][1]>>, begun),
+                                      On("dr", <<"TokenMade", lease.attempt[1], lease.attempt[2]>>)))
+             /\ content' = [content EXCEPT ![lease.tail] = l]
+        ELSE /\ DecodeStep("", Told(decode, Settle(Now, l, lease, Range(step))))
+             /\ UNCHANGED content
+    /\ UNCHANGED <<next, step>>
 
-\* 4.1.6: "The partly filled last page is copied into a page that no remote writer was ever given".
-TailCopied(l) ==
-    /\ decode[l].state = "copying"
-    /\ LET spare == decode[l].pages[Remote][1] IN
-        /\ ledger' = [Freed({spare}) EXCEPT ![decode[l].tail].state = "open"]
-        /\ content' = [content EXCEPT ![decode[l].tail] = l]
-        /\ decode' = [decode EXCEPT ![l].state = "ready",
-                         ![l].pages = SubSeq(@, 1, Remote - 1)]
-        /\ wires' = Say([dr |-> <<<<"TokenMade", decode[l].request>>>>])
-    /\ UNCHANGED <<flights, router, writer, step>>
-
+\* Section 5: continuous batching; a step takes all rows.
 StepLaunched ==
-    LET rows == {l \in Ls : decode[l].state = "ready"} IN
-    /\ step = {} /\ rows # {}
+    /\ step = <<>> /\ rows # <<>>
     /\ step' = rows
-    /\ UNCHANGED <<ledger, content, flights, wires, router, writer, decode>>
+    /\ DecodeStep("", Now)
+    /\ UNCHANGED <<content, next>>
 
-\* 4.2: pages of launched steps that have not retired stay in CLOSING until now.
-StepRetired(l) ==
-    /\ step = {l}
-    /\ step' = {}
-    /\ IF decode[l].state = "ready"
-       THEN End(l, TRUE, {}, decode, "",
-                [dr |-> <<<<"TokenMade", decode[l].request>>, <<"AttemptEnded", decode[l].request>>>>])
-       ELSE IF decode[l].state = "closing" THEN End(l, decode[l].closed, {}, decode, "", Nothing)
-       ELSE UNCHANGED <<ledger, decode, wires>>
-    /\ UNCHANGED <<content, flights, router, writer>>
+\* 4.2: pages of launched steps that have not retired stay in CLOSING until now: they come home first, then
+\* the tokens of the rows that are left. The answers of these scopes have two tokens: the writer's, and that
+\* of one step; so each row ends.
+StepRetired ==
+    /\ step # <<>>
+    /\ LET Homes[i \in 0..Len(step)] ==
+               IF i = 0 THEN Now
+               ELSE IF decode[step[i]].state = "closing" THEN Settle(Homes[i - 1], step[i], decode[step[i]], {})
+               ELSE Homes[i - 1]
+           home == Told(decode, Homes[Len(step)])
+           Ends[i \in 0..Len(step)] ==
+               IF i = 0 THEN home
+               ELSE LET lease == decode[step[i]] a == lease.attempt IN
+                    IF lease.state = "running"
+                    THEN Ended(Adding(Ends[i - 1], On("dr", <<"TokenMade", a[1], a[2]>>)), step[i], lease, {})
+                    ELSE Ends[i - 1] IN
+        DecodeStep("", Ends[Len(step)])
+    /\ step' = <<>>
+    /\ UNCHANGED <<content, next>>
 
-\* 4.2: "while a lease is not closed and its deadline has fired, decode itself asks the writer".
+\* 4.2: "its deadline has fired"; law 4: time alone never frees a page.
 LeaseExpired(l) ==
-    /\ Deadline /\ decode[l].state \in {"reserved", "closing"} /\ ~decode[l].closed /\ ~decode[l].asks
-    /\ IF decode[l].state = "reserved"
-       THEN /\ ledger' = Marked(PagesOf(l), "closing")
-            /\ decode' = [decode EXCEPT ![l].state = "closing", ![l].asks = TRUE]
-            /\ wires' = Say([dp |-> <<<<"Close", l>>>>] @@ Ended(decode[l].request))
-       ELSE /\ decode' = [decode EXCEPT ![l].asks = TRUE]
-            /\ wires' = Say([dp |-> <<<<"Close", l>>>>])
-            /\ UNCHANGED ledger
-    /\ UNCHANGED <<content, flights, router, writer, step>>
+    /\ Deadline /\ decode[l].state = "reserved"
+    /\ DecodeStep("", Ended(Now, l, decode[l], Range(step)))
+    /\ UNCHANGED <<content, next, step>>
 
 ----------------------------------------------------------------------------
 Next ==
     \/ \E r \in Rs : Submit(r) \/ ClientGone(r)
     \/ RouterReserved \/ RouterRefused \/ RouterToken \/ RouterEnded
     \/ WriterPrefill \/ WriterAbort \/ WriterClose \/ WriterLowest
-    \/ \E l \in Ls : ChunkLaunched(l) \/ ChunkRetired(l) \/ BatchCompleted(l)
+    \/ ChunkLaunched
+    \/ \E l \in Ls : ChunkRetired(l) \/ BatchCompleted(l) \/ Verified(l) \/ LeaseExpired(l)
     \/ \E f \in flights : Land(f)
     \/ DecodeReserve \/ DecodeAbort \/ DecodeClosed
-    \/ \E l \in Ls : SealsVerified(l) \/ TailCopied(l) \/ StepRetired(l) \/ LeaseExpired(l)
-    \/ StepLaunched
+    \/ StepLaunched \/ StepRetired
 
 ----------------------------------------------------------------------------
 (* The laws *)
 
 \* Laws 1 and 2: a step reads pages that its lease owns, with bytes written under that lease.
-NoForeignRead == \A l \in step : \A p \in PagesOf(l) : content[p] = l
-StepKeepsPages == \A l \in step : decode[l].state \in {"ready", "closing"}
+NoForeignRead ==
+    \A i \in 1..Len(step) : LET l == step[i] lease == decode[l] IN
+        IF lease.state = "absent" THEN FALSE
+        ELSE \A p \in Range(Held(lease)) : ledger[p].owner = l /\ content[p] = l
 
 \* Law 4: no page is free, or another's, while something can still be written into it.
 QuietBeforeFree == \A f \in flights : ledger[f[3]].owner = f[1] /\ ledger[f[3]].epoch = f[4]
 
 \* Section 2, "closed": every write for the lease has completed, and none will ever be posted.
-ClosedIsAPromise == \A l \in Ls : writer[l].state \in {"closed", "forgotten"} => \A f \in flights : f[1] # l
+ClosedIsAPromise ==
+    \A l \in Ls : said[l] # "" \/ l < floor =>
+        /\ \A f \in flights : f[1] # l
+        /\ writer[l].state \in {"absent", "closing"}
 
 \* Law 11: where nothing more can happen, every request has ended and every page is FREE.
-AllHome == (\A r \in Rs : router[r] = "ended") /\ (\A p \in Ps : ledger[p].state = "free")
+AllHome ==
+    /\ \A r \in Rs : router[r].state = "ended"
+    /\ \A p \in Ps : ledger[p].state = "free"
+    /\ \A l \in Ls : writer[l] = NoWriter /\ decode[l] = NoLease
 EverythingComesHome == ENABLED Next \/ AllHome
 =============================================================================
