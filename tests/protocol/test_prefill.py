@@ -639,6 +639,12 @@ def test_a_placeholder_instead_of_a_refusal_is_stopped_by_the_manifest():
         def fit_prompt(self, tokens, limit_tokens):
             return tokens[:1] if len(tokens) > limit_tokens else tokens
 
+        def fits_node(self, needed_tokens, pool_tokens):
+            return True
+
+        def owed_pages(self, reserved, computed):
+            return computed
+
     rig = Joined(prefill_pages=2, decode_pages=8, decisions=Placeholder(), checks_laws=False)
     rig.submit(20, 4)
     rig.run()

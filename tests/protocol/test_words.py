@@ -6,6 +6,7 @@ from hashlib import sha256
 import pytest
 
 from kvfence.protocol import (
+    CORRECT,
     DECODE,
     Decisions,
     DecodeConfig,
@@ -84,7 +85,7 @@ def test_quiet_before_free_both_ways():
 def test_nothing_but_proof_is_quiet():
     d = Decisions()
     hopes = (d.deadline_is_quiet, d.lost_is_quiet, d.abort_is_quiet, d.unknown_cut_is_quiet)
-    assert not any(hope() for hope in hopes)
+    assert not any(hope() for hope in (*hopes, d.illegal_is_quiet, d.failed_write_counts))
 
 
 def test_the_other_decisions_both_ways():
@@ -103,8 +104,27 @@ def test_the_other_decisions_both_ways():
     assert not d.publishes(sealed=False)
     assert d.refuses_late_prefill(lease_is_closed=True)
     assert not d.refuses_late_prefill(lease_is_closed=False)
+    assert [d.fits_node(n, 32) for n in (32, 33)] == [True, False]
+    assert [d.fits_pool(n, 32) for n in (32, 33)] == [True, False]
+    assert (d.advertised_tokens(64, 32), d.advertised_tokens(32, 64)) == (32, 32)
     assert d.refuses_after_abort(attempt_is_over=True)
     assert not d.refuses_after_abort(attempt_is_over=False)
+
+
+def test_what_has_one_right_answer():
+    d = CORRECT
+    assert d.needed_tokens(20, 4) == 24
+    assert d.addressee(3, iter((3, 4))) == 3
+    assert d.owed_pages(reserved=3, computed=1) == 3
+    assert d.first_token(7, (7, 8)) == 7
+    assert d.lease_number(5, (4,)) == 5
+    assert d.padding_page(9) == 9
+    assert [d.table_row(row, 3) for row in range(3)] == [0, 1, 2]
+    assert d.sharing_domain("a") == d.prefix_domain("a") == "a"
+    assert d.prefix_digest(b"x") == sha256(b"x").digest()
+    checks = (d.chains_prefix, d.compares_prefix, d.zeroes_unused_slots, d.zeroes_added_pages)
+    assert all(check() for check in (*checks, d.asks_again, d.guards_steps))
+    assert not d.adopts_old_pool()
 
 
 # ---------------------------------------------------------------- configs

@@ -26,6 +26,28 @@ EXEMPT = {
     "unknown_cut_is_quiet",  # the rig's cuts are proven
     "copies_tail",  # the executor's part
     "speaks_for",  # the rig's links drop what is meant for another incarnation
+    "needed_tokens",
+    "advertised_tokens",
+    "fits_node",
+    "fits_pool",
+    "owed_pages",  # what is computed is what was reserved while nobody puts a placeholder in its place
+    "illegal_is_quiet",  # nothing illegal comes between nodes that are right
+    "first_token",  # the rig's answers are names of prompts: `kvfence.faults` shows these on real nodes
+    "addressee",
+    "sharing_domain",
+    "prefix_domain",
+    "prefix_digest",
+    "chains_prefix",
+    "compares_prefix",
+    "asks_again",  # the rig loses no Close between the living
+    "lease_number",  # what was said of a number before differs by its token hash: refused, not wrong
+    # Bytes, steps and processes, which the rig does not have.
+    "zeroes_unused_slots",
+    "zeroes_added_pages",
+    "adopts_old_pool",
+    "guards_steps",
+    "padding_page",
+    "table_row",
     "refuses_after_abort",  # keeps a request from costing pages twice; the lease deadline clears up
 }
 
@@ -54,6 +76,7 @@ MUTANTS = {
     "deadline_is_quiet": lambda: True,
     "lost_is_quiet": lambda: True,
     "abort_is_quiet": lambda: True,
+    "failed_write_counts": lambda: True,
 }
 
 

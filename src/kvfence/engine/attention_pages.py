@@ -47,7 +47,7 @@ class SlotWriter:
     ) -> None:
         invariant(len(pages) == len(slots), "each token has one page and one slot")
         invariant(
-            all(0 <= page <= views.padding_page for page in pages),
+            all(0 <= page < len(views.k[0]) for page in pages),
             "a block table names a page outside the pool",
         )
         self._views = views

@@ -14,6 +14,7 @@ from kvfence.engine.model import DecodeRow, PagedModel
 from kvfence.engine.pool_views import PoolViews
 from kvfence.engine.sampler import BadLogitsError, Sampled, SampleRow, sample
 from kvfence.engine.sampling import SamplingParams
+from kvfence.protocol import CORRECT, Decisions
 from kvfence.protocol.errors import invariant
 from kvfence.protocol.words import AttemptId, EndReason, LeaseId, PageRef, Peer
 
@@ -51,8 +52,16 @@ class Stepped:
 class DecodeExecutor:
     """The rows of one decode node and the model that steps them."""
 
-    def __init__(self, model: PagedModel, views: PoolViews, *, page_tokens: int, max_batch: int) -> None:
-        self._model, self._views, self._page_tokens = model, views, page_tokens
+    def __init__(
+        self,
+        model: PagedModel,
+        views: PoolViews,
+        *,
+        page_tokens: int,
+        max_batch: int,
+        decisions: Decisions = CORRECT,
+    ) -> None:
+        self._model, self._views, self._page_tokens, self._decisions = model, views, page_tokens, decisions
         self._eos = frozenset(model.eos_token_ids)
         self.rows: dict[LeaseId, Row] = {}
         self.schedule = DecodeSchedule(max_batch)
@@ -95,8 +104,20 @@ class DecodeExecutor:
     def forward(self, rows: Sequence[Row]) -> Tensor:
         """One forward pass: writes each row's slot at its position, returns float32 logits [rows, vocab]."""
         return self._model.decode(
-            self._views, [DecodeRow(row.last_token, row.position, row.block_table) for row in rows]
+            self._views,
+            [DecodeRow(row.last_token, row.position, self._table(rows, i)) for i, row in enumerate(rows)],
         )
+
+    def _table(self, rows: Sequence[Row], index: int) -> list[int]:
+        """Pages that the row at `index` reads and writes: its own, as long as decisions are right.
+
+        Another row's table is made as wide as this row needs, as it would be in one padded tensor.
+        """
+        own, source = rows[index].block_table, self._decisions.table_row(index, len(rows))
+        if source == index:
+            return own
+        other = rows[source].block_table
+        return other[: len(own)] + own[len(other) :]
 
     def advance(self, rows: Sequence[Row], logits: Tensor) -> list[Stepped]:
         """Sample a token for each row and move the rows on by it."""

@@ -6,12 +6,14 @@ A view lives as long as the mapping; what a slot holds belongs to the lease that
 It does not know which page may be read by whom: the caller's block tables say so, the guard checks them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from kvfence.kv.layout import PageLayout, Region
 from kvfence.kv.pool import Pool
+from kvfence.protocol import CORRECT, Decisions
 from kvfence.protocol.errors import invariant
 
 TORCH_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -32,12 +34,14 @@ class PoolViews:
     padding_page: int
 
 
-def pool_views(pool: Pool) -> PoolViews:
-    """Views of a pool in shared memory."""
-    return buffer_views(torch.from_numpy(pool.buffer), pool.layout)
+def pool_views(pool: Pool, decisions: Decisions = CORRECT) -> PoolViews:
+    """Views of a pool in shared memory; the decisions say which page is the padding page."""
+    return buffer_views(torch.from_numpy(pool.buffer), pool.layout, padding_of=decisions.padding_page)
 
 
-def buffer_views(buffer: torch.Tensor, layout: PageLayout) -> PoolViews:
+def buffer_views(
+    buffer: torch.Tensor, layout: PageLayout, *, padding_of: Callable[[int], int] = CORRECT.padding_page
+) -> PoolViews:
     """Views of any buffer of pages (uint8, one dimension, on any device), the padding page last."""
     invariant(buffer.dtype == torch.uint8 and buffer.dim() == 1, "a pool is a flat buffer of bytes")
     invariant(buffer.numel() % layout.page_bytes == 0, "a pool is a whole number of pages")
@@ -49,7 +53,7 @@ def buffer_views(buffer: torch.Tensor, layout: PageLayout) -> PoolViews:
         sizes.append(k_region.region_bytes + v_region.region_bytes)
         k.append(_region_view(numbers, layout, k_region, (rows, shape.kv_heads, shape.k_dim)))
         v.append(_region_view(numbers, layout, v_region, (rows, shape.kv_heads, shape.v_dim)))
-    return PoolViews(tuple(k), tuple(v), tuple(sizes), layout.page_tokens, padding_page=rows - 1)
+    return PoolViews(tuple(k), tuple(v), tuple(sizes), layout.page_tokens, padding_page=padding_of(rows - 1))
 
 
 def _region_view(

@@ -14,19 +14,28 @@ from kvfence.protocol.errors import invariant
 from kvfence.protocol.words import LeaseId, PageRef
 
 
-def open_page(pool: Pool, lease: LeaseId, ref: PageRef, ordinal: int) -> None:
-    """Make a leased page an empty one of the row's: zeros, and the OPEN stamp."""
-    pool.payload(ref.page)[:] = 0
+def open_page(pool: Pool, lease: LeaseId, ref: PageRef, ordinal: int, *, zeroes: bool = True) -> None:
+    """Make a leased page an empty one of the row's: zeros (law 2), and the OPEN stamp."""
+    if zeroes:
+        pool.payload(ref.page)[:] = 0
     stamp(pool, SealKind.OPEN, lease, [ref], ordinal)
 
 
 def copy_tail(
-    pool: Pool, lease: LeaseId, *, source: PageRef, target: PageRef, ordinal: int, valid_tokens: int
+    pool: Pool,
+    lease: LeaseId,
+    *,
+    source: PageRef,
+    target: PageRef,
+    ordinal: int,
+    valid_tokens: int,
+    zeroes: bool = True,
 ) -> None:
-    """Copy the valid slots of a verified, partly filled page into the row's own; zero the rest of it."""
+    """Copy the valid slots of a verified, partly filled page into the row's own; zero the rest (law 2)."""
     invariant(0 < valid_tokens < pool.layout.page_tokens, "a full or empty page has no tail to copy")
     pool.payload(target.page)[:] = pool.payload(source.page)
-    pool.zero_slots(target.page, valid_tokens)
+    if zeroes:
+        pool.zero_slots(target.page, valid_tokens)
     stamp(pool, SealKind.OPEN, lease, [target], ordinal)
 
 

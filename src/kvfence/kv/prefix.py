@@ -14,9 +14,9 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import Protocol
+from typing import Protocol, Self
 
+from kvfence.protocol.decisions import CORRECT, Decisions
 from kvfence.protocol.errors import invariant
 from kvfence.protocol.ledger import PageState
 from kvfence.protocol.words import PageRef
@@ -70,22 +70,40 @@ class _Node:
     children: dict[bytes, "_Node"]
 
 
-def _sha256(data: bytes) -> bytes:
-    return sha256(data).digest()
-
-
 class PrefixIndex:
     """Implements `PrefixSource` over one ledger. Not safe for threads; it belongs to the core's."""
 
-    def __init__(self, identity: KvIdentity, table: PageTable, digest: Digest = _sha256) -> None:
+    def __init__(
+        self,
+        identity: KvIdentity,
+        table: PageTable,
+        digest: Digest = CORRECT.prefix_digest,
+        *,
+        domain_of: Callable[[str], str] = CORRECT.prefix_domain,
+        chains: bool = True,
+        compares: bool = True,
+    ) -> None:
+        """Build an empty index. The last four are law 8's; `ruled_by` takes them from decisions."""
         self._identity = identity
         self._table = table
-        self._digest = digest
+        self._digest, self._domain_of, self._chains, self._compares = digest, domain_of, chains, compares
         # From the longest unused to the latest used; a page always before the one it hangs on.
         self._nodes: OrderedDict[bytes, _Node] = OrderedDict()
         self._by_page: dict[int, _Node] = {}
         # Forgotten while the ledger still had them: theirs to give back once nobody reads them.
         self._orphans: dict[int, PageRef] = {}
+
+    @classmethod
+    def ruled_by(cls, decisions: Decisions, identity: KvIdentity, table: PageTable) -> Self:
+        """Build an empty index that keys and compares as the decisions say."""
+        return cls(
+            identity,
+            table,
+            decisions.prefix_digest,
+            domain_of=decisions.prefix_domain,
+            chains=decisions.chains_prefix(),
+            compares=decisions.compares_prefix(),
+        )
 
     def __len__(self) -> int:
         """Count of indexed pages: at most one a page of the ledger."""
@@ -94,7 +112,7 @@ class PrefixIndex:
     def match(self, domain: str, tokens: Sequence[int]) -> tuple[int, ...]:
         """Pages of the longest known run of full pages; at least one token is left to compute."""
         full_pages = max(0, len(tokens) - 1) // self._identity.page_tokens
-        path = self._walk(domain, self._chunks(tokens, full_pages))
+        path = self._walk(self._domain_of(domain), self._cut(tokens, full_pages))
         self._touch(path)
         return tuple(node.ref.page for node in path)
 
@@ -104,12 +122,13 @@ class PrefixIndex:
         A page that was in its place already is among them; one whose place another page has is not. Where
         a different content has the key, nothing further is taken.
         """
-        chunks = self._chunks(tokens, len(pages))
+        domain = self._domain_of(domain)
+        chunks = self._cut(tokens, len(pages))
         invariant(len(chunks) == len(pages), "every published page is full of tokens")
         path = self._walk(domain, chunks)
-        key = path[-1].key if path else self._root(domain)
+        root = self._root(domain)
         for chunk, ref in zip(chunks[len(path) :], pages[len(path) :], strict=True):
-            key = self._digest(key + chunk)
+            key = self._digest((path[-1].key if path and self._chains else root) + chunk)
             if key in self._nodes:
                 break
             path.append(self._insert(key, domain, path[-1] if path else None, chunk, ref))
@@ -145,7 +164,7 @@ class PrefixIndex:
     def _root(self, domain: str) -> bytes:
         return self._digest(self._identity.root(domain))
 
-    def _chunks(self, tokens: Sequence[int], pages: int) -> list[bytes]:
+    def _cut(self, tokens: Sequence[int], pages: int) -> list[bytes]:
         """Bytes of the tokens of each of the first `pages` full pages."""
         page_tokens = self._identity.page_tokens
         packed = array("I", tokens[: pages * page_tokens])
@@ -157,17 +176,20 @@ class PrefixIndex:
     def _walk(self, domain: str, chunks: Sequence[bytes]) -> list[_Node]:
         """Follow the longest indexed run. A key that leads to other content ends it."""
         path: list[_Node] = []
-        parent: _Node | None = None
-        key = self._root(domain) if chunks else b""
+        root = self._root(domain) if chunks else b""
         for chunk in chunks:
-            key = self._digest(key + chunk)
-            node = self._nodes.get(key)
-            if node is None or node.chunk != chunk or node.parent is not parent or node.domain != domain:
+            node = self._nodes.get(self._digest((path[-1].key if path and self._chains else root) + chunk))
+            if node is None or not self._is_hit(node, path, domain, chunk):
                 break
             self._check_held(node)
             path.append(node)
-            parent = node
         return path
+
+    def _is_hit(self, node: _Node, path: Sequence[_Node], domain: str, chunk: bytes) -> bool:
+        """Tell whether the node is this content in this place; the key alone is not believed."""
+        if not self._compares:
+            return node not in path
+        return node.chunk == chunk and node.parent is (path[-1] if path else None) and node.domain == domain
 
     def _check_held(self, node: _Node) -> None:
         page, epoch = node.ref.page, node.ref.epoch

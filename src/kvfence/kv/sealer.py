@@ -20,8 +20,9 @@ from kvfence.protocol.words import LeaseId, PageRef
 class PageSealer:
     """Digests of the pages of one pool, by page; an entry counts only under the epoch it was taken in."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, *, zeroes: bool = True) -> None:
+        """`zeroes` is law 2's: unused slots are zeroed before a page leaves."""
+        self._pool, self._zeroes = pool, zeroes
         self._digests = np.zeros(pool.pages, f"V{DIGEST_BYTES}")
         self._epochs = np.zeros(pool.pages, np.uint64)
         self._valid_tokens = np.zeros(pool.pages, np.uint32)
@@ -31,7 +32,7 @@ class PageSealer:
         page_tokens = self._pool.layout.page_tokens
         invariant(1 <= valid_tokens <= page_tokens, f"a page has 1 to {page_tokens} tokens")
         invariant(not self.is_sealed(ref), f"{ref} is digested once")
-        if valid_tokens < page_tokens:
+        if self._zeroes and valid_tokens < page_tokens:
             self._pool.zero_slots(ref.page, valid_tokens)
         digest = digest_page(self._pool.payload(ref.page))
         self._digests[ref.page] = np.frombuffer(digest, f"V{DIGEST_BYTES}")[0]

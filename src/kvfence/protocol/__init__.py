@@ -1,7 +1,7 @@
 """Ring 0: the protocol as pure state machines. No I/O, no clock, no randomness, standard library only."""
 
 from kvfence.protocol.config import DecodeConfig, PrefillConfig, RouterConfig, pages_for
-from kvfence.protocol.decisions import Decisions, Expectation
+from kvfence.protocol.decisions import CORRECT, Decisions, Expectation
 from kvfence.protocol.decode import DecodeCore
 from kvfence.protocol.decode_records import Reach
 from kvfence.protocol.decode_table import DecodeFact, DecodeState
@@ -15,6 +15,7 @@ from kvfence.protocol.tables import DECODE, PREFILL, ROUTER, Table, Transition
 from kvfence.protocol.tokens import hash_tokens
 
 __all__ = [
+    "CORRECT",
     "DECODE",
     "PREFILL",
     "ROUTER",

@@ -1,10 +1,14 @@
-"""Every decision of the protocol that a known fault gets wrong, each one a small method.
+"""Every decision that a known fault gets wrong, each one a small method.
 
-The cores ask through `self.decisions`, never inline; correct behaviour lives here. `kvfence.faults`
-subclasses it, one mutant an override. It holds no state and takes only plain facts.
+The cores ask through `self.decisions`, never inline; so do the index, the nodes and the executors for what
+is theirs. Correct behaviour lives here. `kvfence.faults` subclasses it, one mutant an override. It holds no
+state and takes only plain facts.
 """
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
 
 from kvfence.protocol.config import pages_for
 from kvfence.protocol.words import IntegrityReason, LeaseId, Manifest, Peer, Refusal, RefusalCode
@@ -25,9 +29,25 @@ class Decisions:
     """The correct decisions."""
 
     # ------------------------------------------------------------ router
+    def needed_tokens(self, prompt_tokens: int, max_tokens: int) -> int:
+        """Law 6: what the last attempt of a request may need, if it is preempted just before its end."""
+        return prompt_tokens + max_tokens
+
+    def advertised_tokens(self, configured_tokens: int, smallest_pool_tokens: int) -> int:
+        """Law 6: the largest request that is promised fits the context and every pool."""
+        return min(configured_tokens, smallest_pool_tokens)
+
     def admits(self, needed_tokens: int, limit_tokens: int) -> bool:
-        """Law 6: the request fits every pool that could serve any attempt of it."""
+        """Law 6: the request is no larger than what is promised."""
         return needed_tokens <= limit_tokens
+
+    def fits_node(self, needed_tokens: int, pool_tokens: int) -> bool:
+        """Law 6: an attempt is placed only where all that the request may need fits."""
+        return needed_tokens <= pool_tokens
+
+    def sharing_domain(self, domain: str) -> str:
+        """Law 8: prefix pages are shared within the tenant's own domain."""
+        return domain
 
     def accepts_token(self, position: int, expected_position: int, *, is_current_attempt: bool) -> bool:
         """A token is delivered only for the attempt that is alive, and only at its place."""
@@ -36,6 +56,13 @@ class Decisions:
     def aborts_before_next_attempt(self) -> bool:
         """Attempt n+1 is opened only after the abort of n was sent."""
         return True
+
+    def addressee(self, request: int, live: Iterable[int]) -> int:  # noqa: ARG002 -- a mutant looks at it
+        """Return the request whose client is given a token: the one it was made for.
+
+        `live` are the requests that have not ended, the newest last.
+        """
+        return request
 
     # ------------------------------------------------------------ prefill
     def fit_prompt(self, tokens: tuple[int, ...], limit_tokens: int) -> tuple[int, ...] | Refusal:
@@ -56,13 +83,48 @@ class Decisions:
         """Law 8: a page is published only after it is sealed."""
         return sealed
 
+    def prefix_domain(self, domain: str) -> str:
+        """Law 8: the domain goes into the key of a prefix page, and is compared on a hit."""
+        return domain
+
+    def prefix_digest(self, data: bytes) -> bytes:
+        """Law 8: keys of prefix pages are collision-resistant."""
+        return sha256(data).digest()
+
+    def chains_prefix(self) -> bool:
+        """Law 8: the key of a page covers every token before it too."""
+        return True
+
+    def compares_prefix(self) -> bool:
+        """Law 8: a hit compares domain, tokens and the page before it, not only the key."""
+        return True
+
+    def zeroes_unused_slots(self) -> bool:
+        """Law 2: the writer zeroes the unused slots of a page before it leaves."""
+        return True
+
     def pages_to_post(self, ready: int, *, last: bool) -> int:  # noqa: ARG002 -- a mutant looks at it
         """Return how many of the `ready` pages are written: all of them."""
         return ready
 
+    def owed_pages(self, reserved: int, computed: int) -> int:  # noqa: ARG002 -- a mutant looks at it
+        """Law 3: a lease is complete when what decode reserved is written, not what was computed."""
+        return reserved
+
     def is_written(self, posted_pages: int, pages: int, batches_in_flight: int) -> bool:
         """Law 3: done is said only after the positive completion of every write."""
         return posted_pages == pages and batches_in_flight == 0
+
+    def failed_write_counts(self) -> bool:
+        """Tell whether a batch that the transport gave up counts as written: it does not."""
+        return False
+
+    def first_token(self, own: int, slots: Sequence[int]) -> int:  # noqa: ARG002 -- a mutant looks at it
+        """Return the first token that goes into a manifest: the lease's own.
+
+        `slots` are the first tokens of all leases on the node that have one, the newest last.
+        """
+        return own
 
     def claims(self, manifest: Manifest) -> Manifest:
         """Return what the writer says it wrote: exactly that."""
@@ -81,6 +143,14 @@ class Decisions:
         return False
 
     # ------------------------------------------------------------ decode
+    def fits_pool(self, needed_tokens: int, pool_tokens: int) -> bool:
+        """Law 6, asked again by decode: what can outgrow its pool is refused."""
+        return needed_tokens <= pool_tokens
+
+    def lease_number(self, next_sequence: int, live: Collection[int]) -> int:  # noqa: ARG002 -- a mutant's
+        """Law 9: a lease gets a number that no lease of this incarnation ever had."""
+        return next_sequence
+
     def refuses_after_abort(self, *, attempt_is_over: bool) -> bool:
         """An abort closes an attempt even when it arrives first."""
         return attempt_is_over
@@ -123,6 +193,14 @@ class Decisions:
         """A cut that could not be proven proves nothing."""
         return False
 
+    def illegal_is_quiet(self) -> bool:
+        """An event that should not have come says nothing about writes in flight."""
+        return False
+
+    def asks_again(self) -> bool:
+        """Law 11: Close is asked until it is answered, for a message can be lost."""
+        return True
+
     def sets_poison_apart(self) -> bool:
         """A page with a foreign or torn seal is kept until all who could write to it are cut."""
         return True
@@ -131,7 +209,31 @@ class Decisions:
         """A partly filled last page is copied before anything is appended to it."""
         return pages_for(tokens, page_tokens) * page_tokens != tokens
 
+    def zeroes_added_pages(self) -> bool:
+        """Law 2: decode zeroes what it adds, for masked slots are read all the same."""
+        return True
+
+    def adopts_old_pool(self) -> bool:
+        """Law 10: a decode node that comes back has a new pool; its predecessor's is dropped."""
+        return False
+
+    # ------------------------------------------------------------ steps
+    def guards_steps(self) -> bool:
+        """Law 1: block tables are compared with owner records before and after each step."""
+        return True
+
+    def padding_page(self, reserved: int) -> int:
+        """Return the page that stands where a row has none: the reserved one, which is never leased."""
+        return reserved
+
+    def table_row(self, row: int, rows: int) -> int:  # noqa: ARG002 -- a mutant looks at it
+        """Return whose block table the row of a step reads and writes: its own."""
+        return row
+
     # ------------------------------------------------------------ every role
     def speaks_for(self, sender: Peer, expected: Peer) -> bool:
         """Law 10: no message of one incarnation speaks for another."""
         return sender == expected
+
+
+CORRECT: Final = Decisions()

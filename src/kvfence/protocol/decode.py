@@ -132,7 +132,8 @@ class DecodeCore(DecodeSettling):
         attempt_is_over = event.attempt in self.over
         if self.decisions.refuses_after_abort(attempt_is_over=attempt_is_over):
             return Refusal(RefusalCode.STALE)
-        if event.tokens < 1 or event.max_tokens < 1 or needed > self.pool_tokens:
+        fits = self.decisions.fits_pool(needed, self.pool_tokens)
+        if event.tokens < 1 or event.max_tokens < 1 or not fits:
             return Refusal(RefusalCode.CONTEXT_LENGTH, needed_tokens=needed, limit_tokens=self.pool_tokens)
         if self.is_draining:
             return Refusal(RefusalCode.DRAINING)

@@ -39,7 +39,8 @@ class DecodeActions(DecodeRecords):
     # ------------------------------------------------------------ ABSENT
     def _absent_lease(self, event: events.Reserve) -> None:
         n = pages_for(event.tokens, self.config.page_tokens)
-        sequence = self.next_sequence
+        live = [lease.sequence for lease in self.leases]
+        sequence = self.decisions.lease_number(self.next_sequence, live)
         refs = self.ledger.lease(n + 1, sequence)
         invariant(refs is not None, "a reservation was classified as fitting but there are no pages")
         self.next_sequence += 1
@@ -186,6 +187,7 @@ class DecodeActions(DecodeRecords):
         self._count("illegal")
         came = self.trail[-1]
         detail = f"no row for {came.fact.name} in {came.state.name}"
+        record.writer_is_quiet = record.writer_is_quiet or self.decisions.illegal_is_quiet()
         self._enter_closing(record, End(EndReason.ILLEGAL, detail=detail))
 
     # ------------------------------------------------------------ closing
@@ -208,7 +210,7 @@ class DecodeActions(DecodeRecords):
         self._outdate(record, TimerKind.CLOSE_RETRY)
 
     def _do_ask_again(self, record: DecodeLease, _event: object) -> None:
-        if not record.writer_is_quiet:
+        if not record.writer_is_quiet and self.decisions.asks_again():
             self._ask_close(record)
 
     def _do_poison(self, record: DecodeLease, event: events.SealsRejected | events.GuardRejected) -> None:

@@ -195,6 +195,8 @@ def sharing_by_domain(core: Core) -> None:
     for lease in core.leases.values():
         all_pinned = lease.pinned == tuple(ref.page for ref in lease.pages[: lease.prefix_pages])
         invariant(all_pinned, f"sharing by domain: {lease.lease} reads prefix pages that it did not pin")
+        for page in lease.published - {ref.page for ref in lease.pages[: lease.sealed_pages]}:
+            invariant(condition=False, why=f"sharing by domain: page {page} is published but not sealed")
         for page in lease.published:
             is_sealed = ledger.state[page] == PageState.SEALED
             invariant(is_sealed, f"sharing by domain: page {page} is published but not sealed")

@@ -250,6 +250,8 @@ class PrefillCore(PrefillActions):
         record = self.leases.get(event.lease)
         if record is None or event.batch not in record.in_flight:
             self._fire_lease(event.lease, PrefillFact.WRITE_STRAY, event)
+        elif self.decisions.failed_write_counts():
+            self._on_written(events.WriteCompleted(event.lease, event.batch))
         elif event.quiet:
             record.in_flight.discard(event.batch)
             record.stopped.discard(event.batch)
@@ -306,7 +308,8 @@ class PrefillCore(PrefillActions):
     def _settle_lease(self, record: PrefillLease) -> None:
         in_flight = len(record.in_flight)
         may_be_done = record.state is PrefillState.SENDING and not record.lost
-        if may_be_done and self.decisions.is_written(record.posted_pages, len(record.pages), in_flight):
+        owed = self.decisions.owed_pages(len(record.targets), len(record.pages))
+        if may_be_done and self.decisions.is_written(record.posted_pages, owed, in_flight):
             self._fire(record, PrefillFact.ALL_WRITTEN)
         if record.state is not PrefillState.CLOSING:
             return

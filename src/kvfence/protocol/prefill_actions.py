@@ -102,7 +102,7 @@ class PrefillActions(PrefillRecords):
         self._do_post_more(record)
 
     def _seal_up_to(self, record: PrefillLease, pages: int) -> None:
-        self.ledger.seal(record.pages[record.sealed_pages : pages])
+        self.ledger.seal(record.pages[max(record.sealed_pages, record.early_pages) : pages])
         record.sealed_pages = max(record.sealed_pages, pages)
 
     def _publish_if_sealed(self, record: PrefillLease) -> None:
@@ -111,6 +111,9 @@ class PrefillActions(PrefillRecords):
             return
         full = len(record.tokens) // self.config.page_tokens
         if full > record.prefix_pages:
+            if full > record.sealed_pages:  # only where `publishes` is wrong: what is shown is called sealed
+                self.ledger.seal(record.pages[record.sealed_pages : full])
+                record.early_pages = full
             tokens = record.tokens[: full * self.config.page_tokens]
             taken = self.prefix.publish(record.domain, tokens, record.pages[:full])
             own = {ref.page for ref in record.own_pages}
@@ -159,13 +162,14 @@ class PrefillActions(PrefillRecords):
     # ------------------------------------------------------------ ends
     def _do_say_done(self, record: PrefillLease, _event: object) -> None:
         invariant(record.first_token is not None, f"{record.lease} is written but has no first token")
+        slots = [lease.first_token for lease in self.leases.values() if lease.first_token is not None]
         manifest = Manifest(
             lease=record.lease,
             writer=self.me,
             tokens=len(record.tokens),
             pages=record.posted_pages,
             token_hash=hash_tokens(record.tokens),
-            first_token=record.first_token or 0,
+            first_token=self.decisions.first_token(record.first_token or 0, slots),
             first_position=len(record.tokens),
         )
         self._enter_closing(record, Done(self.decisions.claims(manifest)))

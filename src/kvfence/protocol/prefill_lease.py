@@ -29,6 +29,7 @@ class PrefillLease:
     state: PrefillState
     computed_tokens: int
     sealed_pages: int
+    early_pages: int = 0  # called sealed before they were: none, unless the decision to publish is wrong
     posted_pages: int = 0
     next_batch: int = 1
     in_flight: set[int] = field(default_factory=set)

@@ -62,7 +62,7 @@ class RouterCore(RouterActions):
         pools = [node.pool_tokens for node in self.nodes.values()]
         if {node.role for node in self.nodes.values()} != {Role.PREFILL, Role.DECODE}:
             return None
-        return min(self.config.context_tokens, *pools)
+        return self.decisions.advertised_tokens(self.config.context_tokens, min(pools))
 
     @property
     def request_counts(self) -> dict[str, int]:
@@ -76,7 +76,7 @@ class RouterCore(RouterActions):
             return Refusal(RefusalCode.DRAINING)
         if limit is None:
             return Refusal(RefusalCode.UNAVAILABLE)
-        needed = prompt_tokens + max(1, max_tokens or 1)
+        needed = self.decisions.needed_tokens(prompt_tokens, max(1, max_tokens or 1))
         if not self.decisions.admits(needed, limit):
             return Refusal(RefusalCode.CONTEXT_LENGTH, needed_tokens=needed, limit_tokens=limit)
         queue_room = self.config.queue_max - len(self.queue)
@@ -281,7 +281,8 @@ class RouterCore(RouterActions):
         """Tell whether to ask the node. An idle one is always worth asking, where the request fits at all."""
         if node.is_draining or node.is_full:
             return False
-        if not self.decisions.admits(record.needed_tokens, node.pool_tokens):
+        needed = self.decisions.needed_tokens(record.prompt_tokens, record.max_tokens)
+        if not self.decisions.fits_node(needed, node.pool_tokens):
             return False
         used_tokens = (node.pages + self._attempt_pages(record)) * self.config.page_tokens
         pool_pages_tokens = node.pool_tokens // self.config.page_tokens * self.config.page_tokens

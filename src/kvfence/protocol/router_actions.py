@@ -115,7 +115,9 @@ class RouterActions(Machine):
             self.nodes[record.prefill].is_full = False  # it has just finished a prompt
         self._release_prefill(record)
         record.delivered_tokens += 1
-        self._say(commands.DeliverToken(record.request, event.position))
+        live = (r.request for r in self.requests.values() if r.state is not RouterState.CLOSING)
+        request = self.decisions.addressee(record.request, live)
+        self._say(commands.DeliverToken(request, event.position))
 
     def _do_drop(self, record: RouterRequest, event: events.TokenMade) -> None:
         self._count("tokens_dropped")

@@ -168,6 +168,7 @@ def _build_decode(
     config: settings.DecodeConfig, ground: _Ground
 ) -> tuple[NodeLoop, Pool, Callable[[], None]]:
     pool, ledger = _allocate(config, ground.layout)
+    decisions = node_decisions(ground.level, config.faults)
     core = DecodeCore(
         ground.me,
         DecodeConfig(
@@ -177,7 +178,7 @@ def _build_decode(
             growth_ms=config.times.growth_ms,
             quarantine_percent_max=round(config.quarantine_share_max * 100),
         ),
-        node_decisions(ground.level, config.faults),
+        decisions,
         ledger,
     )
     pages = DecodePages(
@@ -186,9 +187,14 @@ def _build_decode(
         level=ground.level,
         incarnation=ground.me.incarnation,
         node_secret=secrets.token_bytes(NODE_SECRET_BYTES),
+        decisions=decisions,
     )
     executor = DecodeExecutor(
-        ground.model, pool_views(pool), page_tokens=config.page_tokens, max_batch=config.batch_size
+        ground.model,
+        pool_views(pool, decisions),
+        page_tokens=config.page_tokens,
+        max_batch=config.batch_size,
+        decisions=decisions,
     )
     waker = _Waker()
     receiver = _transport(config).listen(
@@ -219,6 +225,7 @@ def _build_prefill(
     config: settings.PrefillConfig, ground: _Ground
 ) -> tuple[NodeLoop, Pool, Callable[[], None]]:
     pool, ledger = _allocate(config, ground.layout)
+    decisions = node_decisions(ground.level, config.faults)
     prefix: PrefixSource = NoPrefix()
     if config.prefix_cache:
         if ground.model.revision is None:
@@ -229,7 +236,7 @@ def _build_prefill(
             dtype=config.dtype,
             page_tokens=config.page_tokens,
         )
-        prefix = PrefixIndex(identity, ledger)
+        prefix = PrefixIndex.ruled_by(decisions, identity, ledger)
     core = PrefillCore(
         ground.me,
         PrefillConfig(
@@ -238,7 +245,7 @@ def _build_prefill(
             batch_bytes=config.transfer_batch_bytes,
             batch_ms=config.times.posting_ms,
         ),
-        node_decisions(ground.level, config.faults),
+        decisions,
         ledger,
         prefix,
     )
@@ -255,8 +262,10 @@ def _build_prefill(
         PrefillParts(
             core=core,
             ledger=ledger,
-            pages=PrefillPages(pool, ledger, level=ground.level),
-            executor=PrefillExecutor(ground.model, pool_views(pool), chunk_tokens=config.chunk_tokens),
+            pages=PrefillPages(pool, ledger, level=ground.level, decisions=decisions),
+            executor=PrefillExecutor(
+                ground.model, pool_views(pool, decisions), chunk_tokens=config.chunk_tokens
+            ),
             links=links,
             facts=_facts(config, ground, pool),
             pool_tokens=_usable_tokens(config, pool),

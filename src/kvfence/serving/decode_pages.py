@@ -22,7 +22,7 @@ from kvfence.kv import (
     stamp_unwritten,
     verify_handover,
 )
-from kvfence.protocol import PageLedger, commands
+from kvfence.protocol import CORRECT, Decisions, PageLedger, commands
 from kvfence.protocol.words import LeaseId, PageRef
 
 
@@ -30,11 +30,20 @@ class DecodePages:
     """The fence's hands on one decode pool. `node_secret` never leaves the process; its lease keys do."""
 
     def __init__(
-        self, pool: Pool, ledger: PageLedger, *, level: FenceLevel, incarnation: int, node_secret: bytes
+        self,
+        pool: Pool,
+        ledger: PageLedger,
+        *,
+        level: FenceLevel,
+        incarnation: int,
+        node_secret: bytes,
+        decisions: Decisions = CORRECT,
     ) -> None:
         self._pool, self._level, self._node_secret = pool, level, node_secret
         self.page_tokens = pool.layout.page_tokens
-        self._guard = StepGuard(pool, ledger, incarnation) if level.guards_steps else None
+        is_guarded = level.guards_steps and decisions.guards_steps()
+        self._guard = StepGuard(pool, ledger, incarnation) if is_guarded else None
+        self._zeroes = decisions.zeroes_added_pages()
         self._sweep = PageSweep(pool, ledger, incarnation) if level.sweeps_pages else None
 
     def key(self, lease: LeaseId) -> bytes:
@@ -65,10 +74,11 @@ class DecodePages:
                 target=command.tail,
                 ordinal=last,
                 valid_tokens=valid,
+                zeroes=self._zeroes,
             )
             pages[last] = command.tail
         else:
-            open_page(self._pool, command.lease, command.tail, last + 1)
+            open_page(self._pool, command.lease, command.tail, last + 1, zeroes=self._zeroes)
             pages.append(command.tail)
         if self._guard is not None:
             self._guard.add_row(command.lease, pages)
@@ -76,7 +86,7 @@ class DecodePages:
 
     def grow(self, lease: LeaseId, page: PageRef, ordinal: int) -> None:
         """One more page of the row's own."""
-        open_page(self._pool, lease, page, ordinal)
+        open_page(self._pool, lease, page, ordinal, zeroes=self._zeroes)
         if self._guard is not None:
             self._guard.grow_row(lease, page)
 

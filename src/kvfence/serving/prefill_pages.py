@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvfence.kv import FenceLevel, PageSealer, Pool, page_indices, scrub_pages
-from kvfence.protocol import PageLedger, PageState, commands
+from kvfence.protocol import CORRECT, Decisions, PageLedger, PageState, commands
 from kvfence.protocol.words import LeaseId, PageRef
 from kvfence.transport import TRAILER_BYTES, WriteBatch
 
@@ -31,10 +31,13 @@ class _Prompt:
 class PrefillPages:
     """The fence's hands on one prefill pool."""
 
-    def __init__(self, pool: Pool, ledger: PageLedger, *, level: FenceLevel) -> None:
+    def __init__(
+        self, pool: Pool, ledger: PageLedger, *, level: FenceLevel, decisions: Decisions = CORRECT
+    ) -> None:
         self._pool, self._level = pool, level
+        self._zeroes, self._is_guarded = decisions.zeroes_unused_slots(), decisions.guards_steps()
         self._page_tokens = pool.layout.page_tokens
-        self._sealer = PageSealer(pool) if level.seals_pages else None
+        self._sealer = PageSealer(pool, zeroes=self._zeroes) if level.seals_pages else None
         self._epochs = np.frombuffer(ledger.epoch, np.uint64)
         self._owners = np.frombuffer(ledger.owner, np.uint64)
         self._pins = np.frombuffer(ledger.pins, np.uint32)
@@ -61,7 +64,7 @@ class PrefillPages:
         A page is held under its epoch by its owner, or as a sealed page that is pinned.
         """
         prompt = self._prompts.get(lease)
-        if prompt is None:
+        if prompt is None or not self._is_guarded:
             return ()
         pages = prompt.pages
         pinned = (self._states[pages] == PageState.SEALED) & (self._pins[pages] > 0)
@@ -84,7 +87,7 @@ class PrefillPages:
     def _seal(self, ref: PageRef, valid_tokens: int) -> None:
         if self._sealer is not None:
             self._sealer.seal_page(ref, valid_tokens)
-        elif valid_tokens < self._page_tokens:
+        elif self._zeroes and valid_tokens < self._page_tokens:
             self._pool.zero_slots(ref.page, valid_tokens)
 
     def stage(self, command: commands.PostBatch, key: bytes) -> WriteBatch:

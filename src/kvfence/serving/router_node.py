@@ -279,7 +279,7 @@ class RouterNode:
                 pages=pack_refs(command.pages),
                 key=reserved.key,
                 tokens=pack_tokens((*stream.job.tokens, *stream.made)),
-                domain=stream.job.domain,
+                domain=self._core.decisions.sharing_domain(stream.job.domain),
                 sampling=stream.job.sampling,
                 made_tokens=len(stream.made),
             ),

@@ -150,8 +150,21 @@ def decode_seat(world, me):
     parts = DecodeParts(
         core=core,
         ledger=ledger,
-        pages=DecodePages(pool, ledger, level=world.level, incarnation=me.incarnation, node_secret=b"n" * 32),
-        executor=DecodeExecutor(ProvenanceModel(me), pool_views(pool), page_tokens=PAGE_TOKENS, max_batch=3),
+        pages=DecodePages(
+            pool,
+            ledger,
+            level=world.level,
+            incarnation=me.incarnation,
+            node_secret=b"n" * 32,
+            decisions=world.decisions,
+        ),
+        executor=DecodeExecutor(
+            ProvenanceModel(me),
+            pool_views(pool, world.decisions),
+            page_tokens=PAGE_TOKENS,
+            max_batch=3,
+            decisions=world.decisions,
+        ),
         cutter=Cutter(world.receivers[me], kill=world.kill, clock=world.clock),
         facts={},
         pool_tokens=pages * PAGE_TOKENS,
@@ -170,15 +183,19 @@ def prefill_seat(world, me):
         batch_bytes=2 * LAYOUT.page_bytes,
         batch_ms=2_000,
     )
-    index = PrefixIndex(KvIdentity("model", "revision", "dtype", PAGE_TOKENS), ledger)
+    index = PrefixIndex.ruled_by(
+        world.decisions, KvIdentity("model", "revision", "dtype", PAGE_TOKENS), ledger
+    )
     core = PrefillCore(me, config, world.decisions, ledger, index)
     world.pools[me] = pool
     parts = PrefillParts(
         core=core,
         ledger=ledger,
-        pages=PrefillPages(pool, ledger, level=world.level),
+        pages=PrefillPages(pool, ledger, level=world.level, decisions=world.decisions),
         executor=PrefillExecutor(
-            ProvenanceModel(me), pool_views(pool), chunk_tokens=world.rng.choice((3, 6, 64))
+            ProvenanceModel(me),
+            pool_views(pool, world.decisions),
+            chunk_tokens=world.rng.choice((3, 6, 64)),
         ),
         links=PageLinks(
             transport=SeamTransport(world), me=me, secret=b"s" * 32, pool=pool, wake=lambda: None
