@@ -20,10 +20,15 @@ from kvfence.world.records import Link
 from kvfence.world.requests import Ask
 from kvfence.world.router_side import RouterSide
 from kvfence.world.start import make_core
-from kvfence.world.state import Stepper
+from kvfence.world.state import Stepper, WriteKey
 from kvfence.world.weather import Weather
 
 FIRST_INCARNATION = 1
+INCARNATIONS_A_NODE = 1_000  # no two nodes of a role ever have the same incarnation
+
+
+def _key(happening: h.Land | h.Complete | h.Stop | h.FailWrite | h.Vanish) -> WriteKey:
+    return happening.writer, happening.lease, happening.batch
 
 
 class World(RouterSide, PrefillSide, DecodeSide, Weather):
@@ -80,11 +85,11 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
             case h.Deliver():
                 self._deliver(*happening)
             case h.Land():
-                self._land(happening)
+                self._land(_key(happening))
             case h.Complete():
-                self._complete(happening)
+                self._complete(_key(happening))
             case h.Stop():
-                self._stop(happening)
+                self._stop(_key(happening))
             case h.Verify():
                 self._verify(*happening)
             case h.Launch():
@@ -111,9 +116,9 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
             case h.Repeat():
                 self._deliver(*happening, again=True)
             case h.FailWrite():
-                self._fail_write(happening[:3], quiet=happening.quiet)
+                self._fail_write(_key(happening), quiet=happening.quiet)
             case h.Vanish():
-                del self.writes[happening.writer, happening.lease, happening.batch]
+                del self.writes[_key(happening)]
             case h.CutFails():
                 self._fail_cut(*happening)
             case h.Reconnect():
@@ -150,7 +155,7 @@ def make_world(config: WorldConfig, decisions: Decisions, asks: Mapping[int, Ask
     counts = ((Role.ROUTER, config.routers), (Role.PREFILL, config.prefills), (Role.DECODE, config.decodes))
     for role, n in counts:
         for index in range(n):
-            peer = Peer(f"{role.value}{index}", FIRST_INCARNATION)
+            peer = Peer(f"{role.value}{index}", FIRST_INCARNATION + index * INCARNATIONS_A_NODE)
             core = make_core(peer, role, config, decisions)
             world.cores[peer] = core
             if not isinstance(core, RouterCore):
