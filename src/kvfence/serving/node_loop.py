@@ -24,7 +24,8 @@ from kvfence.protocol.words import IntegrityReason, LeaseId, Peer, RefusalCode, 
 from kvfence.serving.control import INBOX_MESSAGES_MAX, ControlPlane, Inbound, LostPeer, Received
 from kvfence.serving.driver import Core, CoreDriver
 from kvfence.serving.stats import NodeStats
-from kvfence.serving.trace import NodeTrace, Traced
+from kvfence.serving.trace import NodeTrace
+from kvfence.serving.trace_lines import Traced
 from kvfence.serving.wire import Body, DirectoryMessage, HelloMessage
 
 INBOX_BURST_MAX = 256

@@ -20,11 +20,10 @@ import queue
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import structlog
@@ -32,11 +31,10 @@ import structlog
 from kvfence import __version__
 from kvfence.protocol.errors import OperatorError
 from kvfence.protocol.ledger import PageLedger
-from kvfence.protocol.tables import Transition
-from kvfence.protocol.trace import show_fields, show_step
 from kvfence.protocol.vocabulary import Command, Event
-from kvfence.protocol.words import LeaseId, Peer, Role
+from kvfence.protocol.words import Peer, Role
 from kvfence.serving.driver import Observer
+from kvfence.serving.trace_lines import Line, Traced, TracedStep, TraceLines, keep_step
 
 TRACE_FORMAT = 1
 QUEUED_STEPS_MAX = 65_536
@@ -44,31 +42,6 @@ WRITE_LINES_MAX = 256
 CLOSE_SECONDS = 5.0
 
 log = structlog.get_logger()
-
-
-class Traced(Protocol):
-    """A core as far as a trace looks at it."""
-
-    @property
-    def trail(self) -> Sequence[Transition]:
-        """The rows that the last step took."""
-        ...
-
-    @property
-    def config(self) -> object:
-        """What it was made with."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One step as it waits for its line; `published` are pages that the prefix index took, by lease."""
-
-    at_ms: float
-    event: Event
-    trail: Sequence[Transition]
-    commands: Sequence[Command]
-    published: Mapping[LeaseId, frozenset[int]]
 
 
 class _Last:
@@ -120,23 +93,20 @@ class NodeTrace:
     """Writes one node's lines. `watch` and what it returns on the node's thread; owns its descriptor."""
 
     def __init__(self, fd: int, me: Peer, clock: Callable[[], float] = time.monotonic) -> None:
-        self._fd, self._clock = fd, clock
-        self._name = {"node": me.node, "incarnation": str(me.incarnation)}
-        self._steps = 0
+        self._fd, self._me, self._clock = fd, me, clock
         self._ends_in_order = False
         self._has_failed = False
-        self._queue: queue.SimpleQueue[_Step | _Last] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="trace", daemon=True)
+        self._queue: queue.SimpleQueue[TracedStep | _Last] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
 
     def watch(self, core: Traced, role: Role, ledger: PageLedger | None, **facts: Any) -> Observer:
         """Write the first line, with what the core was made with; return what is to be told of each step.
 
-        `ledger` is the core's own, None where it has none; `facts` are shown as they are.
+        `ledger` is the core's own, None where it has none; `facts` are shown as they are. Called once.
         """
-        self._name["role"] = role.value
-        pages = {} if ledger is None else {"pages": ledger.pages, "spare_pages": ledger.spare_pages}
-        start = {"config": show_fields(core.config), **pages, **facts}
-        self._write([self._line(0, {"start": start})])
+        lines = TraceLines(self._me, role)
+        self._write([lines.start(core, ledger, facts)])
+        self._thread = threading.Thread(target=self._run, args=(lines,), name="trace", daemon=True)
         self._thread.start()
 
         def took(event: Event, commands: Sequence[Command]) -> None:
@@ -145,9 +115,7 @@ class NodeTrace:
             if self._queue.qsize() >= QUEUED_STEPS_MAX:
                 self._fail("the file does not keep up with the node")
                 return
-            trail = core.trail
-            published = _published(core, trail)
-            self._queue.put(_Step(self._clock() * 1000, event, trail, commands, published))
+            self._queue.put(keep_step(core, event, commands, self._clock() * 1000))
 
         return took
 
@@ -155,44 +123,29 @@ class NodeTrace:
         """Write what is queued, and the last line if the node stopped in order. Called once."""
         self._ends_in_order = in_order
         self._queue.put(_Last())
-        if self._thread.ident is not None:
+        if self._thread is not None:
             self._thread.join(CLOSE_SECONDS)
-        if self._thread.is_alive():
-            self._fail("the file does not take what is left")
-        else:
-            os.close(self._fd)
+            if self._thread.is_alive():
+                self._fail("the file does not take what is left")
+                return  # It still writes to its descriptor, which goes with the process.
+        os.close(self._fd)
 
     # ------------------------------------------------------------ the thread
-    def _run(self) -> None:
-        while True:
+    def _run(self, lines: TraceLines) -> None:
+        is_over = False
+        while not is_over:
             items = [self._queue.get()]
             while len(items) < WRITE_LINES_MAX and not self._queue.empty():
                 items.append(self._queue.get())
+            made = [lines.step(item) for item in items if isinstance(item, TracedStep)]
             is_over = isinstance(items[-1], _Last)
-            lines = [self._step_line(item) for item in items if isinstance(item, _Step)]
             if is_over and self._ends_in_order:
-                lines.append(self._line(self._steps + 1, {"end": "stopped"}))
+                made.append(lines.end())
             if not self._has_failed:
-                self._write(lines)
-            if is_over:
-                return
+                self._write(made)
 
-    def _step_line(self, step: _Step) -> bytes:
-        self._steps += 1
-        event, of, rows, commands = show_step(step.event, step.trail, step.commands)
-        shown = {"ms": round(step.at_ms, 3), "event": event, "of": of, "rows": rows, "commands": commands}
-        if step.published:
-            shown["published"] = {
-                f"{lease.incarnation}.{lease.sequence}": sorted(pages)
-                for lease, pages in step.published.items()
-            }
-        return self._line(self._steps, shown)
-
-    def _line(self, step: int, shown: dict[str, Any]) -> bytes:
-        return b"\n" + msgspec.json.encode({**self._name, "step": step, **shown})
-
-    def _write(self, lines: Sequence[bytes]) -> None:
-        data = b"".join(lines)
+    def _write(self, lines: Sequence[Line]) -> None:
+        data = b"".join(b"\n" + msgspec.json.encode(line) for line in lines)
         try:
             while data:
                 data = data[os.write(self._fd, data) :]
@@ -202,18 +155,7 @@ class NodeTrace:
     def _fail(self, why: str) -> None:
         """A trace is for looking into a node; it is no reason to stop one."""
         self._has_failed = True
-        log.warning("trace ended", why=why, steps=self._steps)
-
-
-def _published(core: Traced, trail: Sequence[Transition]) -> dict[LeaseId, frozenset[int]]:
-    """Pages that the prefix index took in this step: it is no part of the core, so no row can tell."""
-    leases = getattr(core, "leases", {})
-    found = {}
-    for row in trail:
-        pages = getattr(leases.get(row.key), "published", None)
-        if pages and row.action in ("start", "take_last_chunk"):
-            found[row.key] = pages
-    return found  # type: ignore[return-value]
+        log.warning("trace ended", why=why)
 
 
 def _open(path: Path) -> int:
