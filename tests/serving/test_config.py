@@ -1,6 +1,7 @@
 """Settings: what beats what, what is refused, and what a refusal says."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +143,13 @@ def test_one_late_hello_is_no_death():
     with pytest.raises(OperatorError, match="at least twice"):
         load_config({"lost_after_s": 1.5})
     assert load_config({"lost_after_s": 2.0}).lost_after_s == 2.0
+
+
+def test_a_trace_is_an_absolute_path_in_a_directory_that_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_config({"trace": Path("run.jsonl")}).trace == tmp_path / "run.jsonl"
+    for bad, said in ((tmp_path, "is a directory"), (tmp_path / "no" / "x", "there is no directory")):
+        with pytest.raises(OperatorError, match=said):
+            load_config({"trace": bad})
+    with pytest.raises(OperatorError, match="the path of a file"):
+        load_config({}, config=toml(tmp_path, "trace = 3"))

@@ -57,3 +57,13 @@ def test_a_failing_command_is_not_swallowed_and_the_driver_is_not_stuck():
         driver.feed("first")
     driver.feed("second")
     assert core.seen == ["first", "second"]
+
+
+def test_an_observer_is_told_of_each_step_before_its_commands_are_carried_out():
+    told = []
+    core = Script({"first": [PagesFreed((1,))]})
+    driver = CoreDriver(core, told.append)
+    driver.observer = lambda event, said: told.append((event, tuple(said)))
+    driver.feed("first")
+    driver.feed("second")
+    assert told == [("first", (PagesFreed((1,)),)), PagesFreed((1,)), ("second", ())]
