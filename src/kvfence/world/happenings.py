@@ -5,12 +5,31 @@ second is weather: what clients, networks and machines do by themselves; whoever
 when, and how often.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kvfence.protocol.words import LeaseId, Peer, Timer
 
+H = TypeVar("H", bound=tuple[object, ...])
+
+
+def _equal(one: tuple[object, ...], other: object) -> bool:
+    return type(one) is type(other) and tuple.__eq__(one, other)
+
+
+def _differ(one: tuple[object, ...], other: object) -> bool:
+    return not _equal(one, other)
+
+
+def _a_kind_of_its_own(kind: type[H]) -> type[H]:
+    """Two happenings of different kinds are never equal, though named tuples alone would be."""
+    kind.__eq__ = _equal  # type: ignore[method-assign]
+    kind.__ne__ = _differ  # type: ignore[method-assign,assignment]
+    kind.__hash__ = tuple.__hash__  # type: ignore[method-assign]
+    return kind
+
 
 # ---------------------------------------------------------------- what follows
+@_a_kind_of_its_own
 class Deliver(NamedTuple):
     """The oldest message of a wire arrives."""
 
@@ -18,6 +37,7 @@ class Deliver(NamedTuple):
     receiver: Peer
 
 
+@_a_kind_of_its_own
 class Land(NamedTuple):
     """The next piece of a one-sided write lands in the target pool."""
 
@@ -26,6 +46,7 @@ class Land(NamedTuple):
     batch: int
 
 
+@_a_kind_of_its_own
 class Complete(NamedTuple):
     """The writer hears that a batch was written."""
 
@@ -34,6 +55,7 @@ class Complete(NamedTuple):
     batch: int
 
 
+@_a_kind_of_its_own
 class Stop(NamedTuple):
     """The writer hears that a batch was stopped before all of it had left."""
 
@@ -42,6 +64,7 @@ class Stop(NamedTuple):
     batch: int
 
 
+@_a_kind_of_its_own
 class Verify(NamedTuple):
     """Decode looks at the seals of a hand-over."""
 
@@ -49,18 +72,21 @@ class Verify(NamedTuple):
     lease: LeaseId
 
 
+@_a_kind_of_its_own
 class Launch(NamedTuple):
     """A node launches a forward pass over what is ready."""
 
     node: Peer
 
 
+@_a_kind_of_its_own
 class Retire(NamedTuple):
     """The forward pass is done: it writes its slots, its results are released."""
 
     node: Peer
 
 
+@_a_kind_of_its_own
 class Fire(NamedTuple):
     """A timer fires."""
 
@@ -68,6 +94,7 @@ class Fire(NamedTuple):
     timer: Timer
 
 
+@_a_kind_of_its_own
 class CutDone(NamedTuple):
     """It is proven that a writer incarnation can no longer write to a decode pool."""
 
@@ -75,6 +102,7 @@ class CutDone(NamedTuple):
     writer: Peer
 
 
+@_a_kind_of_its_own
 class Destroyed(NamedTuple):
     """A connection for pages is gone locally: nothing reads the writer's pages any more."""
 
@@ -83,6 +111,7 @@ class Destroyed(NamedTuple):
 
 
 # ---------------------------------------------------------------- weather
+@_a_kind_of_its_own
 class Submit(NamedTuple):
     """A client sends its request to a router."""
 
@@ -90,12 +119,14 @@ class Submit(NamedTuple):
     request: int
 
 
+@_a_kind_of_its_own
 class Leave(NamedTuple):
     """A client goes away."""
 
     request: int
 
 
+@_a_kind_of_its_own
 class Drop(NamedTuple):
     """The oldest message of a wire is lost."""
 
@@ -103,6 +134,7 @@ class Drop(NamedTuple):
     receiver: Peer
 
 
+@_a_kind_of_its_own
 class Repeat(NamedTuple):
     """The oldest message of a wire arrives, and will arrive again."""
 
@@ -110,6 +142,7 @@ class Repeat(NamedTuple):
     receiver: Peer
 
 
+@_a_kind_of_its_own
 class FailWrite(NamedTuple):
     """The transport reports a batch as failed. `quiet`: it proves that nothing more of it will land."""
 
@@ -119,6 +152,7 @@ class FailWrite(NamedTuple):
     quiet: bool
 
 
+@_a_kind_of_its_own
 class Vanish(NamedTuple):
     """What is left of a write that nobody waits for will never land."""
 
@@ -127,6 +161,7 @@ class Vanish(NamedTuple):
     batch: int
 
 
+@_a_kind_of_its_own
 class CutFails(NamedTuple):
     """A cut cannot be proven."""
 
@@ -134,6 +169,7 @@ class CutFails(NamedTuple):
     writer: Peer
 
 
+@_a_kind_of_its_own
 class Reconnect(NamedTuple):
     """A new connection for pages stands: nothing that was posted on an earlier one will land."""
 
@@ -141,6 +177,7 @@ class Reconnect(NamedTuple):
     decode: Peer
 
 
+@_a_kind_of_its_own
 class Announce(NamedTuple):
     """A node says hello to another one."""
 
@@ -148,6 +185,7 @@ class Announce(NamedTuple):
     receiver: Peer
 
 
+@_a_kind_of_its_own
 class Suspect(NamedTuple):
     """A node takes another one for lost (it was silent too long, or is known to be dead)."""
 
@@ -155,24 +193,28 @@ class Suspect(NamedTuple):
     peer: Peer
 
 
+@_a_kind_of_its_own
 class Crash(NamedTuple):
     """A process dies. What it had posted may land all the same."""
 
     peer: Peer
 
 
+@_a_kind_of_its_own
 class Restart(NamedTuple):
     """A node comes back as a new incarnation."""
 
     peer: Peer
 
 
+@_a_kind_of_its_own
 class Pause(NamedTuple):
     """A process is stopped: it does nothing, and its writes stand still."""
 
     peer: Peer
 
 
+@_a_kind_of_its_own
 class Resume(NamedTuple):
     """A stopped process goes on as if nothing had been."""
 

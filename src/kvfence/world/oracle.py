@@ -27,6 +27,7 @@ class Kind(Enum):
     BROKEN_PROMISE = "broken promise"  # an admitted request was refused for its length
     TWO_ENDS = "two ends"  # a client was told twice how its request ended
     TWO_ATTEMPTS = "two attempts"  # two attempts of one request step at once
+    NOT_HOME = "not home"  # in calm weather a request never ends, or a page never comes home
     LAW = "law"  # a law of `kvfence.protocol.laws` does not hold, or the core says it was misused
 
 

@@ -47,20 +47,24 @@ class PrefillSide(Mail):
         if self.links.get((peer, command.decode)) is not Link.UP:
             self.tell(peer, events.WriteFailed(command.lease, command.batch, quiet=True))
             return
+        core = self.prefill_core(peer)
+        if core is None:
+            return
         self.writes[peer, command.lease, command.batch] = Write(
             decode=command.decode,
+            request=core.leases[command.lease].attempt.request,
             sources=command.sources,
             targets=command.targets,
-            trailers=self._trailers(peer, command),
+            trailers=self._trailers(peer, command, len(core.leases[command.lease].tokens)),
         )
 
-    def _trailers(self, peer: Peer, command: commands.PostBatch) -> tuple[Seal, ...]:
+    def _trailers(self, peer: Peer, command: commands.PostBatch, tokens: int) -> tuple[Seal, ...]:
         """Stage what will stand in the target pages; each digest was taken once, when its page was sealed."""
         pool, staged = self.pools[peer], []
         pairs = zip(command.sources, command.targets, strict=True)
         for ordinal, (source, target) in enumerate(pairs, command.first_ordinal):
             seal = pool[source.page].seal
-            valid = 0 if seal is None else seal.valid
+            valid = min(self.config.page_tokens, tokens - ordinal * self.config.page_tokens)
             digest = None if seal is None else seal.digest
             staged.append(Seal(command.lease, target.epoch, ordinal, valid, digest))
         return tuple(staged)

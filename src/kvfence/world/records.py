@@ -74,6 +74,7 @@ class Write:
     """
 
     decode: Peer
+    request: int
     sources: tuple[PageRef, ...]
     targets: tuple[PageRef, ...]
     trailers: tuple[Seal, ...]

@@ -31,4 +31,4 @@ def make_prefix(config: WorldConfig, ledger: PageLedger, decisions: Decisions) -
     if not config.has_prefix_cache:
         return NoPrefix()
     identity = KvIdentity("world", "1", "provenance", config.page_tokens)
-    return PrefixIndex(identity, ledger, decisions.prefix_digest)
+    return PrefixIndex.ruled_by(decisions, identity, ledger)

@@ -62,7 +62,8 @@ def _lanes(world: World, happening: h.Happening) -> tuple[str, str]:
         case h.Deliver() | h.Drop() | h.Repeat() | h.Announce():
             return happening.sender.node, happening.receiver.node
         case h.Land():
-            return happening.writer.node, world.writes[happening.writer, happening.lease, happening.batch].decode.node
+            write = world.writes[happening.writer, happening.lease, happening.batch]
+            return happening.writer.node, write.decode.node
         case h.Submit():
             return CLIENTS, happening.router.node
         case h.Leave():

@@ -13,7 +13,7 @@ from kvfence.protocol.words import PageRef, Peer
 from kvfence.world.config import Piece
 from kvfence.world.mail import Mail
 from kvfence.world.memory import Page, Seal, Slot, put
-from kvfence.world.oracle import Kind, same_prefix
+from kvfence.world.oracle import Kind, read_fault
 from kvfence.world.records import Link, Write
 from kvfence.world.state import WriteKey
 
@@ -27,7 +27,7 @@ class Transfer(Mail):
         slots = self._source_slots(key, write)
         trailer = write.trailers[write.at]
         if write.part == 0:
-            self._judge_source(key, slots, trailer)
+            self._judge_source(key, write.request, slots, trailer)
         target = self.adopted.get(write.decode, write.decode)
         self._judge_target(key, write, target)
         parts = self._parts(len(slots))
@@ -67,27 +67,20 @@ class Transfer(Mail):
             return write.buffered[write.at]
         return self.pools[key[0]][write.sources[write.at].page].slots
 
-    def _judge_source(self, key: WriteKey, slots: tuple[Slot | None, ...], trailer: Seal) -> None:
+    def _judge_source(
+        self, key: WriteKey, request: int, slots: tuple[Slot | None, ...], trailer: Seal
+    ) -> None:
         """Law 1 and 2 for what leaves: the lease's own content, and nothing behind it."""
         writer, lease, _ = key
-        request = self._request_of(key)
         first = trailer.ordinal * self.config.page_tokens
         for index, slot in enumerate(slots):
+            position = first + index
             if index >= trailer.valid:
                 if slot is not None:
                     self.find(Kind.DIRTY_PAGE, writer, f"{lease} sends {slot} in unused slot {index}")
-                continue
-            fits = slot is not None and slot.position == first + index
-            if request is None:
-                continue
-            if slot is None or not fits or not same_prefix(self.asks, request, slot.request, first + index):
-                what = f"{lease} of request {request} sends {slot} for position {first + index}"
+            elif read_fault(slot, self.asks, request, position, None) is not None:
+                what = f"{lease} of request {request} sends {slot} for position {position}"
                 self.find(Kind.FOREIGN_SOURCE, writer, what)
-
-    def _request_of(self, key: WriteKey) -> int | None:
-        core = self.prefill_core(key[0])
-        record = None if core is None else core.leases.get(key[1])
-        return None if record is None else record.attempt.request
 
     def _judge_target(self, key: WriteKey, write: Write, target: Peer) -> None:
         core = self.decode_core(target)

@@ -43,6 +43,12 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
     # ------------------------------------------------------------ what follows
     def enabled(self) -> Iterator[h.Following]:
         """Everything that can happen next by itself, in an order that only the state decides."""
+        yield from self.following()
+        for peer, timer in self.live_timers():
+            yield h.Fire(peer, timer)
+
+    def following(self) -> Iterator[h.Following]:
+        """The same without timers, for whoever keeps time."""
         for sender, receiver in self.wires:
             if self.is_active(receiver):
                 yield h.Deliver(sender, receiver)
@@ -57,8 +63,6 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
         for (writer, decode), link in self.links.items():
             if link is Link.FALLING and writer not in self.paused:
                 yield h.Destroyed(writer, decode)
-        for peer, timer in self.live_timers():
-            yield h.Fire(peer, timer)
 
     def _enabled_writes(self) -> Iterator[h.Following]:
         for key, write in self.writes.items():

@@ -1,0 +1,112 @@
+"""A decode node in a world: hand-overs are verified, rows guarded, and each wrong step is found."""
+
+import pytest
+from tests.world.play import DECODE, ask, follow, play, submit_all, world_of
+
+from kvfence.protocol import Decisions
+from kvfence.protocol.words import EndReason, IntegrityReason
+from kvfence.world import Kind, happenings
+
+QUICK = (happenings.Deliver, happenings.Launch, happenings.Retire, happenings.Land, happenings.Complete)
+
+
+def running(*asks, **sizes):
+    """A world in which request 1 is a row on decode, with nothing launched."""
+    world = submit_all(world_of(*(asks or (ask(1, 5, 4),)), **sizes))
+    while not world.rows:
+        world.perform(next(one for one in world.enabled() if not isinstance(one, happenings.Fire)))
+    return world
+
+
+def test_a_page_with_another_trailer_fails_the_row_at_the_guard():
+    world = running()
+    pool, table = world.pools[DECODE], next(iter(world.rows.values())).table
+    page = pool[table[0].page]
+    pool[table[0].page] = page._replace(seal=page.seal._replace(epoch=page.seal.epoch + 1))
+    follow(world)
+    assert world.clients[1].end.integrity is IntegrityReason.GUARD_SEAL and world.catches == {"guard": 1}
+
+
+def test_without_the_guard_the_oracle_alone_sees_foreign_content():
+    world = running(guards_steps=False)
+    pool, table = world.pools[DECODE], next(iter(world.rows.values())).table
+    page = pool[table[0].page]
+    pool[table[0].page] = page._replace(slots=(page.slots[0]._replace(request=9), page.slots[1]))
+    follow(world)
+    assert {finding.kind for finding in world.findings} == {Kind.FOREIGN_READ} and world.catches == {}
+
+
+def test_a_torn_page_is_refused_at_the_seal():
+    world = submit_all(world_of(ask(1, 5)))
+    while not world.verifies:
+        world.perform(next(one for one in world.enabled() if not isinstance(one, happenings.Fire)))
+    pool, command = world.pools[DECODE], next(iter(world.verifies.values()))
+    page = pool[command.pages[0].page]
+    pool[command.pages[0].page] = page._replace(slots=(page.slots[0], None))
+    follow(world)
+    assert world.clients[1].end.integrity is IntegrityReason.SEAL_TORN and world.catches == {"seal": 1}
+    assert world.findings == []
+
+
+class Shifted(Decisions):
+    def table_row(self, row, rows):
+        return (row + 1) % rows
+
+
+class PageZero(Decisions):
+    def padding_page(self, reserved):
+        return 0
+
+
+class NotZeroed(Decisions):
+    def zeroes_added_pages(self):
+        return False
+
+
+class FreedUnderStep(Decisions):
+    def may_free(self, steps, *, writer_is_quiet):
+        return writer_is_quiet
+
+
+def kinds_of(decisions, seeds=12):
+    found = set()
+    for seed in range(seeds):
+        world = world_of(
+            ask(1, 5, 6), ask(2, 3, 4), ask(3, 2, 5), decisions=decisions, guards_steps=False, decode_pages=8
+        )
+        submit_all(world)
+        play(world, seed, laws=type(decisions) is Decisions)
+        found |= {finding.kind for finding in world.findings}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("decisions", "kind"),
+    [
+        (Shifted(), Kind.FOREIGN_READ),
+        (PageZero(), Kind.PADDING_WRITE),
+        (NotZeroed(), Kind.DIRTY_PAGE),
+    ],
+)
+def test_each_wrong_step_is_found_and_the_right_one_is_silent(decisions, kind):
+    assert kind in kinds_of(decisions)
+    assert kinds_of(Decisions()) == set()
+
+
+def test_a_step_that_outlives_its_pages_is_found():
+    world = running(ask(1, 5, 4), decisions=FreedUnderStep())
+    world.perform(happenings.Launch(DECODE))
+    world.perform(happenings.Leave(1))
+    follow(world, happenings.Deliver)
+    world.perform(happenings.Retire(DECODE))
+    assert Kind.LATE_STEP in {finding.kind for finding in world.findings}
+
+
+def test_a_row_of_a_client_that_left_is_stopped_and_its_step_retires_first():
+    world = running()
+    world.perform(happenings.Launch(DECODE))
+    world.perform(happenings.Leave(1))
+    follow(world, happenings.Deliver)
+    assert not world.rows and not world.is_home()
+    follow(world)
+    assert world.is_home() and world.findings == [] and world.clients[1].end.reason is EndReason.CLIENT_GONE
