@@ -1,5 +1,7 @@
 """What clients, networks and machines do by themselves: come, leave, lose, die, return, stand still."""
 
+from typing import TypeVar
+
 from kvfence.protocol import DecodeCore, PrefillCore, events
 from kvfence.protocol.vocabulary import Event
 from kvfence.protocol.words import Peer
@@ -9,6 +11,16 @@ from kvfence.world.requests import Client
 from kvfence.world.start import make_core
 from kvfence.world.state import ROLE_OF, Core
 from kvfence.world.transfer import Transfer
+
+
+S = TypeVar("S")
+V = TypeVar("V")
+
+
+def _let_go(table: dict[tuple[Peer, S], V], peer: Peer) -> None:
+    """Take out what a process kept. In place: whoever explores keeps tables of another kind."""
+    for key in [key for key in table if key[0] == peer]:
+        del table[key]
 
 
 class Weather(Transfer):
@@ -54,12 +66,12 @@ class Weather(Transfer):
         self.passes.pop(peer, None)
         for wire in [wire for wire in self.wires if wire[1] == peer]:
             del self.wires[wire]
-        self.jobs = {key: job for key, job in self.jobs.items() if key[0] != peer}
-        self.rows = {key: row for key, row in self.rows.items() if key[0] != peer}
-        self.verifies = {key: command for key, command in self.verifies.items() if key[0] != peer}
-        self.timers = {key: timer for key, timer in self.timers.items() if key[0] != peer}
-        self.cuts = {key: None for key in self.cuts if key[0] != peer}
-        self.links = {key: link for key, link in self.links.items() if key[0] != peer}
+        _let_go(self.jobs, peer)
+        _let_go(self.rows, peer)
+        _let_go(self.verifies, peer)
+        _let_go(self.timers, peer)
+        _let_go(self.cuts, peer)
+        _let_go(self.links, peer)
         for key in [key for key in self.writes if key[0] == peer]:
             self._orphan(key)
         if not (isinstance(core, DecodeCore) and self.decisions.adopts_old_pool()):
