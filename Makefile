@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SERVE_ARGS ?=
 
-.PHONY: serve test test-slow lint bench figures docs clean env
+.PHONY: serve test test-slow mutants lint bench figures docs clean env
 
 env: $(VENV)/.ready
 
@@ -28,6 +28,10 @@ test: env
 
 test-slow: env
 	$(BIN)/python -m pytest -m slow $(TEST_ARGS)
+
+# Every single-row mutation of the protocol's tables; one row alone: make mutants MUTANTS_ARGS='--only ROLE:STATE/FACT'
+mutants: env
+	$(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
 lint: env
 	$(BIN)/ruff check src tests benchmarks docs

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, unique
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from tests.mutants.mutations import Mutation, apply
 CPU_S_MAX = 60
 WALL_S_MAX = 600
 MEMORY_BYTES_MORE = 1 << 30
+SAID_CHARS_MAX = 2_000
 # Without pytest's own terminal (and the options that are its), and without alarms: a child has bounds.
 OPTIONS = "-o addopts=--import-mode=importlib -o timeout=0 -p no:terminal -p no:cacheprovider --capture=no"
 
@@ -54,6 +56,11 @@ class Verdict:
     by: str = ""
     tests_run: int = 0
 
+    @property
+    def killer(self) -> str:
+        """The first line of what killed it: the test."""
+        return self.by.partition("\n")[0]
+
 
 @dataclass
 class Child:
@@ -66,25 +73,57 @@ class Child:
     said: bytes = b""
 
 
+SecondKiller = Callable[[Mutation], bool | None]
+
+
 class RigError(Exception):
     """The unmutated run failed: nothing can be said of mutants."""
 
 
 class Runner:
-    """The plugin: tries mutants instead of running the tests."""
+    """The plugin: tries mutants instead of running the tests.
 
-    def __init__(self, mutations: Iterable[Mutation], jobs: int, report: Callable[[Verdict], None]) -> None:
+    `second` is asked about what the tests let live, in the child, where the row is wrong: True kills, None
+    says that it cannot tell.
+    """
+
+    def __init__(
+        self,
+        mutations: Iterable[Mutation],
+        report: Callable[[Verdict], None],
+        *,
+        jobs: int,
+        cpu_s_max: int,
+        second: SecondKiller | None,
+    ) -> None:
         self.mutations = list(mutations)
-        self.jobs = jobs
         self.report = report
+        self.jobs = jobs
+        self.cpu_s_max = cpu_s_max
+        self.second = second
         self.rows_of: dict[str, set[tuple[Any, Any]]] = {}
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
+        self._is_child = False
 
     # ------------------------------------------------------------ hooks of pytest
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Leave files alone in which nothing may kill."""
+        return None if may_kill(f"{FOLDER}/{collection_path.name}") else True
+
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep the tests that may kill."""
         items[:] = [item for item in items if may_kill(item.nodeid)]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> pytest.TestReport | None:
+        """In a child a failure is a line: pytest's own report of a long traceback takes a second."""
+        if not self._is_child or call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
+            return None
+        said = str(call.excinfo.value)[:SAID_CHARS_MAX]
+        return pytest.TestReport(item.nodeid, item.location, {}, "failed", said, call.when)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a failure, in whatever phase of the test."""
@@ -156,22 +195,25 @@ class Runner:
         status = 1
         try:
             os.close(reader)
-            _bound()
+            _bound(self.cpu_s_max)
+            self._is_child = True
             apply(mutation)
-            self._run_mutant(killers, writer)
+            self._run_mutant(mutation, killers, writer)
             status = 0
         finally:
             os._exit(status)
 
-    def _run_mutant(self, killers: list[pytest.Item], pipe: int) -> None:
+    def _run_mutant(self, mutation: Mutation, killers: list[pytest.Item], pipe: int) -> None:
         tried = 0
         for item in killers:
             tried += 1
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             if self.failed:
                 break
+        if not self.failed and self.second is not None and self.second(mutation):
+            self.failed.append("the second killer")
         words = {"by": self.failed[0] if self.failed else "", "tests": tried}
-        os.write(pipe, json.dumps(words).encode()[:60_000])
+        os.write(pipe, json.dumps(words).encode())
 
     def _hear(self, child: Child) -> bool:
         """Read what the child says; False when it is gone."""
@@ -180,11 +222,10 @@ class Runner:
         return bool(came)
 
 
-def _bound() -> None:
+def _bound(cpu_s_max: int) -> None:
     """A mutant may loop for ever, and collect things while it does."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX + 5))
-    with open("/proc/self/statm", encoding="ascii") as statm:
-        now = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s_max, cpu_s_max + 5))
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY_BYTES_MORE, now + MEMORY_BYTES_MORE))
 
 
@@ -207,7 +248,9 @@ def try_mutations(
     report: Callable[[Verdict], None],
     *,
     jobs: int,
-    where: tuple[str, ...] = (),
+    where: str = FOLDER,
+    cpu_s_max: int = CPU_S_MAX,
+    second: SecondKiller | None = None,
 ) -> list[Verdict]:
     """Try each mutation with the killers below `where`; RigError when the unmutated run fails."""
     verdicts: list[Verdict] = []
@@ -216,9 +259,9 @@ def try_mutations(
         verdicts.append(verdict)
         report(verdict)
 
-    runner = Runner(mutations, jobs, take)
-    pytest.main([*(where or (FOLDER,)), *OPTIONS.split()], plugins=[runner])
+    runner = Runner(mutations, take, jobs=jobs, cpu_s_max=cpu_s_max, second=second)
+    pytest.main([where, *OPTIONS.split()], plugins=[runner])
     if len(verdicts) != len(runner.mutations):
         why = runner.failed[0] if runner.failed else "the killers could not be collected"
-        raise RigError(f"no mutant can be judged, for the unmutated run fails: {why}")
+        raise RigError(f"the unmutated run fails, so that no mutant can be judged: {why}")
     return verdicts
