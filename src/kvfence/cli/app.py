@@ -12,6 +12,7 @@ from rich.console import Console
 from kvfence import __version__
 from kvfence.cli.endings import ending_well
 from kvfence.cli.serve import serve_command
+from kvfence.cli.simulate import simulate_command
 
 app = typer.Typer(
     name="kvfence",
@@ -39,6 +40,7 @@ def _root(
 
 
 app.command("serve", help=serve_command.__doc__)(ending_well(serve_command))
+app.command("simulate", help=simulate_command.__doc__)(ending_well(simulate_command))
 
 
 def main() -> None:

@@ -1,0 +1,77 @@
+"""Weather that comes at any moment: after any happening, by chance, within a budget for each kind."""
+
+from collections.abc import Iterator
+from random import Random
+
+from kvfence.protocol.words import Role
+from kvfence.simulation.neighbours import role_of
+from kvfence.simulation.swarm import Feature, Swarm
+from kvfence.world import World
+from kvfence.world import happenings as h
+
+BUDGET = {
+    Feature.ABORTS: 20,
+    Feature.LOST_WIRES: 3,
+    Feature.PARTITIONS: 2,
+    Feature.CRASH_ROUTER: 2,
+    Feature.CRASH_PREFILL: 4,
+    Feature.CRASH_DECODE: 3,
+    Feature.PAUSES: 3,
+    Feature.FALSE_SUSPICION: 2,
+}
+CRASHING = {
+    Feature.CRASH_ROUTER: Role.ROUTER,
+    Feature.CRASH_PREFILL: Role.PREFILL,
+    Feature.CRASH_DECODE: Role.DECODE,
+}
+
+
+class Gusts:
+    """Picks what the weather does next, if anything."""
+
+    def __init__(self, swarm: Swarm, rng: Random) -> None:
+        self._gusts = swarm.gusts
+        self._rng = rng
+        self._left = dict(BUDGET)
+
+    def draw(self) -> Feature | None:
+        """Return the kind of weather that comes now, or None."""
+        for feature, chance in self._gusts:
+            if self._rng.random() < chance and self._left[feature] > 0:
+                self._left[feature] -= 1
+                return feature
+        return None
+
+    def happenings(self, world: World, feature: Feature) -> Iterator[h.Happening]:
+        """What that weather does, where it finds somebody to do it to. Partitions are not among it."""
+        rng = self._rng
+        if feature is Feature.ABORTS:
+            waiting = [r for r, client in world.clients.items() if client.end is None and not client.is_lost]
+            if waiting:
+                yield h.Leave(rng.choice(waiting))
+        elif feature is Feature.LOST_WIRES and world.wires:
+            sender, receiver = rng.choice(list(world.wires))
+            yield from [h.Drop(sender, receiver)] * len(world.wires[sender, receiver])
+        elif feature in CRASHING:
+            found = [peer for peer in world.cores if role_of(peer) is CRASHING[feature]]
+            yield from [h.Crash(rng.choice(found))] if found else []
+        elif feature is Feature.PAUSES:
+            found = [peer for peer in world.cores if peer not in world.paused]
+            yield from [h.Pause(rng.choice(found))] if found else []
+        elif feature is Feature.FALSE_SUSPICION:
+            yield from self._suspicions(world)
+
+    def _suspicions(self, world: World) -> Iterator[h.Happening]:
+        pairs = [
+            h.Suspect(observer, peer)
+            for observer, core in world.cores.items()
+            for peer in world.cores
+            if role_of(peer) is not role_of(observer) and core.peers.is_alive(peer, role_of(peer))
+        ]
+        if pairs:
+            yield self._rng.choice(pairs)
+
+    def apart(self, world: World) -> frozenset[str]:
+        """The nodes that a partition cuts off: one, or a few."""
+        names: list[str] = sorted({peer.node for peer in world.cores})
+        return frozenset(self._rng.sample(names, self._rng.randint(1, max(1, len(names) // 2))))
