@@ -18,6 +18,7 @@ from kvfence.protocol import (
     PageState,
     PrefillCore,
     PrefillState,
+    Reach,
     RouterCore,
     RouterState,
     events,
@@ -28,6 +29,11 @@ from kvfence.verification.twin_states import State, Value, mapped, state
 from kvfence.world import Page, World
 
 _ROLE_LETTERS: Mapping[Role, str] = {Role.ROUTER: "r", Role.PREFILL: "p", Role.DECODE: "d"}
+_REACHES: Mapping[Reach, str] = {
+    Reach.WRITING: "writing",
+    Reach.CUTTING: "cutting",
+    Reach.UNCUT: "uncut",
+}
 _NO_WRITER = mapped({"state": "absent", "attempt": (), "targets": (), "open": False, "busy": False})
 _NO_LEASE = mapped({"state": "absent", "attempt": (), "pages": (), "tail": 0, "quiet": False, "looks": False})
 
@@ -38,17 +44,14 @@ def project(world: World, leases: int) -> State:
     at_decode = decode.me
     invariant(decode.next_sequence <= leases + 1, f"the twin's scope has room for {leases} leases only")
     ids = [LeaseId(at_decode.incarnation, sequence) for sequence in range(1, leases + 1)]
-    memory = prefill.memory[at_decode]
     return state(
         {
             **_pages(world, decode),
             "flights": _flights(world),
             "wires": _wires(world),
             **_requests(world, router),
-            "full": any(node.is_full for node in router.nodes.values() if node.role is Role.DECODE),
-            "writer": tuple(_written(prefill, lease) for lease in ids),
-            "said": tuple(_outcome(memory.outcome(lease.sequence)) for lease in ids),
-            "floor": memory.floor,
+            **_writer(prefill, at_decode, ids),
+            "reach": _reach(decode),
             "decode": tuple(_granted(decode, lease) for lease in ids),
             "next": decode.next_sequence,
             "rows": tuple(lease.sequence for _, lease in world.rows),
@@ -57,11 +60,12 @@ def project(world: World, leases: int) -> State:
     )
 
 
-def _cores(world: World) -> tuple[RouterCore, PrefillCore, DecodeCore]:
+def _cores(world: World) -> tuple[RouterCore, PrefillCore | None, DecodeCore]:
+    """The three cores; no prefill core where it has died."""
     found: dict[type, Any] = {type(core): core for core in world.cores.values()}
-    expected = {RouterCore, PrefillCore, DecodeCore}
-    invariant(found.keys() == expected and len(world.cores) == len(expected), "the twin has one node a role")
-    return found[RouterCore], found[PrefillCore], found[DecodeCore]
+    is_one_each = len(found) == len(world.cores) and {RouterCore, DecodeCore} <= found.keys()
+    invariant(is_one_each, f"the twin has one node a role, not {sorted(world.cores)}")
+    return found[RouterCore], found.get(PrefillCore), found[DecodeCore]
 
 
 # ------------------------------------------------------------ pages and writes
@@ -75,7 +79,6 @@ def _pages(world: World, decode: DecodeCore) -> dict[str, Value]:
                     {
                         "state": PageState(ledger.state[page]).name.lower(),
                         "owner": ledger.owner[page],
-                        "epoch": ledger.epoch[page],
                     }
                 )
                 for page in pages
@@ -103,8 +106,9 @@ def _author(page: Page) -> int:
 
 
 def _flights(world: World) -> Value:
+    """Pages that were posted and have not landed: (lease, ordinal from 1, page)."""
     return frozenset(
-        (lease.sequence, trailer.ordinal + 1, target.page, target.epoch)
+        (lease.sequence, trailer.ordinal + 1, target.page)
         for (_, lease, _), write in world.writes.items()
         for trailer, target in list(zip(write.trailers, write.targets, strict=True))[write.at :]
     )
@@ -112,18 +116,63 @@ def _flights(world: World) -> Value:
 
 # ------------------------------------------------------------ roles
 def _requests(world: World, router: RouterCore) -> dict[str, Value]:
+    nodes = router.nodes.values()
     return {
         "router": tuple(_request(world, router, request) for request in sorted(world.asks)),
         "queue": tuple(router.queue),
+        "full": frozenset(_ROLE_LETTERS[node.role] for node in nodes if node.is_full),
+        "known": any(node.role is Role.PREFILL for node in nodes),
     }
 
 
 def _request(world: World, router: RouterCore, request: int) -> Value:
     record = router.requests.get(request)
-    if record is not None:
-        invariant(record.state is not RouterState.ABSENT, f"request {request} is held and absent")
-        return mapped({"state": record.state.value, "number": record.number})
-    return mapped({"state": "ended" if request in world.clients else "new", "number": 0})
+    if record is None:
+        ended = mapped(
+            {
+                "state": "ended" if request in world.clients else "new",
+                "number": 0,
+                "writes": False,
+                "overdue": False,
+                "retries": 0,
+            }
+        )
+        return ended
+    invariant(record.state is not RouterState.ABSENT, f"request {request} is held and absent")
+    return mapped(
+        {
+            "state": record.state.value,
+            "number": record.number,
+            "writes": record.prefill is not None,
+            "overdue": record.is_overdue,
+            "retries": record.retries,
+        }
+    )
+
+
+def _writer(prefill: PrefillCore | None, decode: Peer, ids: list[LeaseId]) -> dict[str, Value]:
+    """What the prefill node holds. Of a dead one nothing is left."""
+    if prefill is None:
+        return {
+            "alive": False,
+            "writer": (_NO_WRITER,) * len(ids),
+            "said": ("",) * len(ids),
+            "floor": 1,
+        }
+    memory = prefill.memory[decode]
+    return {
+        "alive": True,
+        "writer": tuple(_written(prefill, lease) for lease in ids),
+        "said": tuple(_outcome(memory.outcome(lease.sequence)) for lease in ids),
+        "floor": memory.floor,
+    }
+
+
+def _reach(decode: DecodeCore) -> str:
+    """How far decode's one writer reaches. One that was cut is not kept."""
+    reaches = list(decode.writers.values())
+    invariant(len(reaches) <= 1, f"the twin has one writer, not {len(reaches)}")
+    return _REACHES[reaches[0]] if reaches else "cut"
 
 
 def _written(prefill: PrefillCore, lease: LeaseId) -> Value:
@@ -160,7 +209,7 @@ def _granted(decode: DecodeCore, lease: LeaseId) -> Value:
 
 
 def _refs(refs: tuple[PageRef, ...]) -> Value:
-    return tuple((ref.page, ref.epoch) for ref in refs)
+    return tuple(ref.page for ref in refs)
 
 
 def _outcome(outcome: Outcome | None) -> str:
@@ -175,6 +224,7 @@ def _outcome(outcome: Outcome | None) -> str:
 def _wires(world: World) -> Value:
     """Every wire on which something is ever said; a wire is named by the letters of its ends."""
     letters = {peer: _letter(core) for peer, core in world.cores.items()}
+    letters |= {peer: _ROLE_LETTERS[role] for peer, role in world.dead.items()}
     found = {name: () for name in ("rd", "dr", "rp", "dp", "pd")}
     spoken = {
         letters[sender] + letters[receiver]: tuple(_message(message) for message in messages)
@@ -196,9 +246,9 @@ _FIELDS: Mapping[type, Callable[[Any], tuple[Value, ...]]] = {
     events.Reserve: _of_attempt,
     events.Abort: _of_attempt,
     events.Reserved: lambda m: (*_of_attempt(m), m.lease.sequence, _refs(m.pages)),
-    events.ReserveRefused: _of_attempt,
+    events.ReserveRefused: lambda m: (*_of_attempt(m), m.refusal.code.value),
     events.TokenMade: _of_attempt,
-    events.AttemptEnded: _of_attempt,
+    events.AttemptEnded: lambda m: (*_of_attempt(m), m.end.reason.value),
     events.Prefill: lambda m: (*_of_attempt(m), m.lease.sequence, _refs(m.pages)),
     events.Close: lambda m: ("Close", m.lease.sequence),
     events.LowestLive: lambda m: ("LowestLive", m.sequence),
@@ -209,6 +259,3 @@ _FIELDS: Mapping[type, Callable[[Any], tuple[Value, ...]]] = {
 def _message(message: object) -> Value:
     invariant(type(message) in _FIELDS, f"the twin knows no {type(message).__name__}")
     return _FIELDS[type(message)](message)
-
-
-__all__ = ["Peer", "project"]
