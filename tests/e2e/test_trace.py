@@ -47,7 +47,8 @@ def test_a_real_run_conforms(run):
     whole = {(node.peer.node, node.is_whole) for node in report.nodes}
     assert whole == {("router", True), ("decode-0", True), ("prefill-0", True), ("prefill-0", False)}
     assert report.unheard == ()
-    assert all(node.open_requests == 0 and node.stand_ins == 0 for node in report.nodes)
+    assert all(node.stand_ins == 0 for node in report.nodes)
+    assert all(node.left_open == 0 for node in report.nodes if node.is_whole)
 
 
 def test_it_shows_what_happened(run):

@@ -42,14 +42,18 @@ VIOLATIONS_MAX = 100  # kept of each node, and of what is nobody's: the first on
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """One incarnation in a trace. `is_whole`: its last line is there. `stand_ins`: rows that no table has."""
+    """One incarnation in a trace. `is_whole`: its last line is there.
+
+    `stand_ins` counts events for which no table has a row, `left_open` the records (a router's requests, the
+    others' leases) that had not come home when the trace ended.
+    """
 
     peer: Peer
     role: Role
     steps: int
     is_whole: bool
     stand_ins: int
-    open_requests: int
+    left_open: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +159,7 @@ class _Node:
     def __init__(self, start: Start | None, steps: int) -> None:
         self.start, self.steps, self.is_whole = start, steps, False
         self._rows = None if start is None else RowCheck(start.role)
-        self._requests = RequestCheck()
-        self._checks = () if start is None else tuple(_checks(start, self._requests))
+        self._checks = () if start is None else tuple(_checks(start))
 
     def take(self, line: Step | Stop) -> Found:
         if self.is_whole:
@@ -175,17 +178,18 @@ class _Node:
     def report(self, peer: Peer) -> NodeReport:
         stand_ins = 0 if self._rows is None else self._rows.stand_ins
         role = Role.ROUTER if self.start is None else self.start.role
-        return NodeReport(peer, role, self.steps, self.is_whole, stand_ins, self._requests.open_requests)
+        left_open = 0 if self._rows is None else self._rows.left_open
+        return NodeReport(peer, role, self.steps, self.is_whole, stand_ins, left_open)
 
 
 _Check = CoreCheck | RequestCheck | DecodePageCheck | PrefillPageCheck
 
 
-def _checks(start: Start, requests: RequestCheck) -> Iterator[_Check]:
+def _checks(start: Start) -> Iterator[_Check]:
     core = CoreCheck(start)
     config: Mapping[str, int] = start.facts["config"]
     if start.role is Role.ROUTER:
-        yield requests
+        yield RequestCheck()
     elif start.role is Role.DECODE:
         yield DecodePageCheck()
     else:
@@ -218,6 +222,6 @@ def _words(node: NodeReport) -> str:
     words = [f"{node.steps:,} steps", "whole" if node.is_whole else "a prefix: it was ended, or runs"]
     if node.stand_ins:
         words.append(f"{node.stand_ins} events without a row")
-    if node.open_requests:
-        words.append(f"{node.open_requests} requests without an end")
+    if node.left_open:
+        words.append(f"{node.left_open} {'requests' if node.role is Role.ROUTER else 'leases'} not home")
     return ", ".join(words)

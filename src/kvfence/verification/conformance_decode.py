@@ -144,10 +144,10 @@ class DecodePageCheck:
 
     def _free(self, page: int) -> Found:
         name = self._owner.pop(page, None)
-        if name is None:
+        lease = None if name is None else self._leases.get(name)
+        if name is None or lease is None:
             yield ViolationKind.FREED, f"page {page} is freed and was not leased"
             return
-        lease = self._leases[name]
         lease.held.discard(page)
         why = self._touched_by(page, name, lease)
         if why is not None:

@@ -185,7 +185,7 @@ class PrefillPageCheck:
             yield ViolationKind.FREED, f"page {page} is freed: {why}"
         self._indexed.discard(page)
         name = self._owner.pop(page, None)
-        if name is not None:
+        if name in self._leases:
             self._leases[name].own.discard(page)
 
     def _touched_by(self, page: int) -> str | None:
@@ -193,7 +193,7 @@ class PrefillPageCheck:
         name = self._owner.get(page)
         if name is None and page not in self._indexed:
             return "nobody held it"
-        for user in sorted(self._users.get(page, ())):
+        for user in sorted(self._users.get(page, set()) & self._leases.keys()):
             lease = self._leases[user]
             if not lease.came_home:
                 return f"{name_key(user)} has not come home"

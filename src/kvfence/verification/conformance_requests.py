@@ -29,11 +29,6 @@ class RequestCheck:
         self._open: dict[int, _Request] = {}
         self._over: set[int] = set()
 
-    @property
-    def open_requests(self) -> int:
-        """Requests that have no end yet."""
-        return len(self._open)
-
     def take(self, step: Step) -> Found:
         """Look at one step; yield what is wrong with it."""
         event = step.event

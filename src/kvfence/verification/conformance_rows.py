@@ -25,6 +25,11 @@ class RowCheck:
         self._states: dict[int | LeaseId | AttemptId, str] = {}
         self.stand_ins = 0
 
+    @property
+    def left_open(self) -> int:
+        """Records that have not come back to ABSENT."""
+        return len(self._states)
+
     def take(self, step: Step) -> Found:
         """Look at the rows of one step; yield what is wrong with them."""
         before: RowTaken | None = None
