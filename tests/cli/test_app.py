@@ -83,6 +83,7 @@ WORDS = {
     "api_keys": '"FILE"',
     "admin_key_file": '"FILE"',
     "unsafe_faults": "[]",
+    "unsafe_without": "[]",
     "lost_after_s": "9.5",
 }
 
@@ -112,7 +113,7 @@ def test_a_flag_that_is_not_given_lets_the_file_speak(served, tmp_path, name):
     assert result.exit_code == 0, result.output
     (settings,) = served
     changed = {field for field in FIELDS if getattr(settings, field) != getattr(ServeConfig(), field)}
-    assert changed == {name} - {"unsafe_faults"}
+    assert changed == {name} - {"unsafe_faults", "unsafe_without"}
 
 
 def test_faults_are_wanted_twice_and_known(served):
@@ -125,6 +126,32 @@ def test_faults_are_wanted_twice_and_known(served):
     words = ["--unsafe-fault", "rejected-continues/split-state", "--i-understand-this-leaks-data"]
     assert invoke("serve", *words).exit_code == 0
     assert served[0].unsafe_faults == ("rejected-continues/split-state",)
+
+
+def test_layers_are_left_out_by_name_and_wanted_twice(served):
+    unknown = invoke("serve", "--unsafe-without", "sael", "--i-understand-this-leaks-data")
+    assert unknown.exit_code == 2
+    assert "did you mean 'seal'" in plain(unknown.output)
+    assert invoke("serve", "--unsafe-without", "seal").exit_code == 2
+    assert served == []
+    words = ["--unsafe-without", "seal", "--unsafe-without", "guard", "--i-understand-this-leaks-data"]
+    assert invoke("serve", *words).exit_code == 0
+    assert served[0].unsafe_without == ("seal", "guard")
+
+
+def test_a_fault_in_the_config_file_is_looked_up_too(served, tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text('unsafe_fault = ["no-such"]\ni_understand_this_leaks_data = true\n')
+    assert invoke("serve", "--config", str(config)).exit_code == 2
+    assert served == []
+
+
+def test_the_incident_sizes_prefill_and_leaves_decode_its_default(served):
+    words = ["--pool-tokens", "64", "--context", "100", "--i-understand-this-leaks-data", "--unsafe-fault"]
+    assert invoke("serve", *words, "rejected-continues/incident").exit_code == 0
+    assert (served[0].pool_tokens_of("prefill"), served[0].pool_tokens_of("decode")) == (64, None)
+    assert invoke("serve", *words, "rejected-continues/admission-unchecked").exit_code == 0
+    assert (served[1].pool_tokens_of("prefill"), served[1].pool_tokens_of("decode")) == (64, 64)
 
 
 def test_a_misspelt_flag_is_a_usage_error(served):

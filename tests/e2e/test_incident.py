@@ -29,8 +29,8 @@ POOLS = (
 UNSAFE = ("--i-understand-this-leaks-data",)
 ADMISSION = ("--unsafe-fault", "rejected-continues/admission-unchecked")
 PLACEHOLDER = ("--unsafe-fault", "rejected-continues/split-state")
-MANIFEST = ("--unsafe-fault", "false-completion/manifest-unchecked")
-SEALS = ("--unsafe-fault", "false-completion/seals-unchecked")
+NO_MANIFEST = ("--unsafe-without", "manifest")
+NO_SEAL = ("--unsafe-without", "seal")
 
 
 @pytest.fixture
@@ -106,8 +106,8 @@ def test_prefill_refuses_when_the_router_does_not(home):
     [
         pytest.param((), "manifest_tokens", 0, id="manifest"),
         # The one page that was written holds fewer tokens than a full one: it is set apart.
-        pytest.param(MANIFEST, "seal_torn", 1, id="seal"),
-        pytest.param((*MANIFEST, *SEALS), "guard_seal", 0, id="guard"),
+        pytest.param(NO_MANIFEST, "seal_torn", 1, id="seal"),
+        pytest.param((*NO_MANIFEST, *NO_SEAL), "guard_seal", 0, id="guard"),
     ],
 )
 def test_decode_refuses_what_nobody_wrote(home, broken, reason, poisoned):
@@ -123,8 +123,10 @@ def test_decode_refuses_what_nobody_wrote(home, broken, reason, poisoned):
 
 
 def test_an_unsafe_deployment_says_so_everywhere(home):
-    with Deployment(home, *POOLS, *ADMISSION, *UNSAFE) as deployment:
+    with Deployment(home, *POOLS, *ADMISSION, *NO_SEAL, *UNSAFE) as deployment:
         deployment.wait_output("lets one tenant read another's data")
         assert deployment.metric("kvfence_unsafe_faults", fault=ADMISSION[1]) == 1
+        assert deployment.metric("kvfence_unsafe_without", layer="seal") == 1
         assert deployment.server_info()["unsafe_faults"] == [ADMISSION[1]]
-        assert deployment.header("/health", "x-kvfence-unsafe") == ADMISSION[1]
+        assert deployment.server_info()["unsafe_without"] == ["seal"]
+        assert deployment.header("/health", "x-kvfence-unsafe") == f"{ADMISSION[1]},without-seal"

@@ -39,6 +39,16 @@ ELSEWHERE: dict[str, Elsewhere] = {
         ("protocol/commands.py", "protocol/events.py", "protocol/vocabulary.py"),
         "data without behaviour; what is made of them is driven row by row",
     ),
+    "tests/faults/test_catalogue.py": Elsewhere(
+        (
+            "faults/entries_lifetime.py",
+            "faults/entries_memory.py",
+            "faults/entries_sharing.py",
+            "faults/entries_transfer.py",
+            "faults/fault.py",
+        ),
+        "data; every entry is looked at in the catalogue that they make",
+    ),
     "tests/engine/test_model.py": Elsewhere(
         (
             "engine/attention.py",

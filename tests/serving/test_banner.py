@@ -67,11 +67,14 @@ def test_the_banner(tmp_path):
 
 
 def test_an_unsafe_deployment_says_why(tmp_path):
-    unsafe = ServeConfig(fence="off", unsafe_faults=("a/b",), i_understand_this_leaks_data=True)
+    unsafe = ServeConfig(
+        fence="off", unsafe_faults=("a/b",), unsafe_without=("seal",), i_understand_this_leaks_data=True
+    )
     words = shown(tmp_path, unsafe)
     assert "UNSAFE" in words
     assert "The fence is off." in words
     assert "Fault: a/b" in words
+    assert "Without: seal" in words
     assert "UNSAFE" not in shown(tmp_path, ServeConfig(fence="paranoid"))
 
 

@@ -112,7 +112,9 @@ def test_a_context_larger_than_a_pool_says_both_numbers_and_both_ways_out():
     check_context(10, None, "prefill-0")
 
 
-@pytest.mark.parametrize("unsafe", [{"fence": "off"}, {"unsafe_faults": ("free-on-timeout",)}])
+@pytest.mark.parametrize(
+    "unsafe", [{"fence": "off"}, {"unsafe_faults": ("free-on-timeout",)}, {"unsafe_without": ("seal",)}]
+)
 def test_what_leaks_is_wanted_twice(unsafe):
     with pytest.raises(OperatorError, match="--i-understand-this-leaks-data"):
         load_config(unsafe)
@@ -129,6 +131,14 @@ def test_an_unknown_fault_is_refused_with_a_suggestion():
     assert load_config(wanted).unsafe_faults == ("fre-on-timeout",)
     wanted["unsafe_faults"] = ("short-transfer", "short-transfer")
     assert load_config(wanted, known_faults=known).unsafe_faults == ("short-transfer",)
+
+
+def test_an_unknown_layer_is_refused_with_a_suggestion():
+    wanted = {"unsafe_without": ("sael",), "i_understand_this_leaks_data": True}
+    with pytest.raises(OperatorError, match="no layer that kvfence knows: did you mean 'seal'"):
+        load_config(wanted, known_layers=("seal", "guard"))
+    wanted["unsafe_without"] = ("seal", "guard")
+    assert load_config(wanted, known_layers=("seal", "guard")).unsafe_without == ("seal", "guard")
 
 
 def test_the_key_of_faults_is_their_flag(tmp_path):

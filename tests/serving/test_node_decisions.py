@@ -1,10 +1,13 @@
 """Which decisions a core is given: the correct ones, unless they were wanted otherwise."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import kvfence
 from kvfence.kv import FenceLevel
 from kvfence.protocol import Decisions, Expectation
 from kvfence.protocol.errors import OperatorError
@@ -31,10 +34,19 @@ def test_with_the_fence_off_a_manifest_is_believed_and_nothing_else_changes():
 
 def test_faults_come_in_by_name_together_and_under_any_level():
     both = node_decisions(FenceLevel.SEALED, (SPLIT, ADMISSION))
-    assert both.admits(11, 10)
+    assert both.fits_node(11, 10)
     assert both.fit_prompt((1, 2, 3), 2) == (1,)
     assert both.manifest_fault(SHORT, EXPECTED) is IntegrityReason.MANIFEST_TOKENS
     assert node_decisions(FenceLevel.OFF, (SPLIT,)).fit_prompt((1, 2, 3), 2) == (1,)
+
+
+def test_layers_are_left_out_by_name():
+    without = node_decisions(FenceLevel.SEALED, (), ("manifest", "seal"))
+    assert without.manifest_fault(SHORT, EXPECTED) is None
+    assert not without.verifies_seals()
+    assert without.guards_steps()
+    with pytest.raises(OperatorError, match="did you mean seal"):
+        node_decisions(FenceLevel.SEALED, (), ("sael",))
 
 
 def test_an_unknown_fault_is_an_error():
@@ -51,3 +63,11 @@ def test_the_faults_are_not_even_imported_unless_one_is_named():
         "assert not any(name.startswith('kvfence.faults') for name in sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_no_file_on_the_serving_path_imports_the_faults_when_it_is_loaded():
+    package = Path(kvfence.__file__).parent
+    for path in (*package.glob("serving/*.py"), *package.glob("engine/*.py"), package / "cli/serve.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                assert "kvfence.faults" not in ast.unparse(node), path

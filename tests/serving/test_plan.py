@@ -58,6 +58,7 @@ def test_what_the_operator_said_reaches_its_node(run_dir):
         tenant_tokens_max=5,
         batch_size=3,
         unsafe_faults=("x",),
+        unsafe_without=("y",),
         i_understand_this_leaks_data=True,
     )
     assert made.names == ("router", "prefill-0", "prefill-1", "decode-0", "decode-1", "decode-2")
@@ -69,6 +70,7 @@ def test_what_the_operator_said_reaches_its_node(run_dir):
     assert configs["router"].tenant_tokens_max == 5
     assert {config.context_tokens for config in configs.values()} == {100}
     assert {config.faults for config in configs.values()} == {("x",)}
+    assert {config.layers_off for config in configs.values()} == {("y",)}
     assert "5 nodes" in made.warning
     assert made.nodes[1].environment["OMP_WAIT_POLICY"] == "passive"
     assert "OMP_WAIT_POLICY" not in made.nodes[0].environment

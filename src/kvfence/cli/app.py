@@ -11,6 +11,7 @@ from rich.console import Console
 
 from kvfence import __version__
 from kvfence.cli.endings import ending_well
+from kvfence.cli.faults import faults_app
 from kvfence.cli.serve import serve_command
 from kvfence.cli.simulate import simulate_command
 
@@ -39,6 +40,7 @@ def _root(
     """Hold what stands before the command."""
 
 
+app.add_typer(faults_app, name="faults")
 app.command("serve", help=serve_command.__doc__)(ending_well(serve_command))
 app.command("simulate", help=simulate_command.__doc__)(ending_well(simulate_command))
 

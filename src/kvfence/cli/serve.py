@@ -55,7 +55,12 @@ FLAGS: dict[str, tuple[str, type, str]] = {
     "transport": (FENCE, str, "shm or tcp."),
     "transfer_batch_bytes": (FENCE, int, "Most bytes of a transfer batch."),
     "unsafe_faults": (FENCE, list[str], "Switch a known defect on, by name; may be repeated."),
-    "i_understand_this_leaks_data": (FENCE, bool, "Needed with --fence off and --unsafe-fault."),
+    "unsafe_without": (FENCE, list[str], "Leave a layer of the fence out, by name; may be repeated."),
+    "i_understand_this_leaks_data": (
+        FENCE,
+        bool,
+        "Needed with --fence off, --unsafe-fault and --unsafe-without.",
+    ),
     "trace": (WATCH, Path, "File to which the nodes write each step as a JSON line, without content."),
     "posting_timeout_s": (TIMES, float, "Posting of a transfer batch."),
     "hello_interval_s": (TIMES, float, "Between two hellos of a node."),
@@ -73,20 +78,22 @@ FLAGS: dict[str, tuple[str, type, str]] = {
 
 def serve_command(config: Path | None = None, **flags: Any) -> int:
     """Serve a model: a router, prefill and decode nodes behind an OpenAI-compatible API."""
-    faults = tuple(flags.get("unsafe_faults") or ())
-    settings = load_config(
-        {**flags, "unsafe_faults": faults}, config=config, known_faults=_known_faults(faults)
-    )
+    given = {**flags, **{name: tuple(flags.get(name) or ()) for name in ("unsafe_faults", "unsafe_without")}}
+    settings = load_config(given, config=config)
+    if settings.unsafe_faults or settings.unsafe_without:
+        settings = _unsafe(given, config)
     return _run(settings)
 
 
-def _known_faults(faults: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the catalogue's names. The package is not imported unless somebody asks for a fault."""
-    if not faults:
-        return None
-    from kvfence.faults import CATALOGUE  # noqa: PLC0415
+def _unsafe(flags: dict[str, Any], config: Path | None) -> ServeConfig:
+    """Check the names, and size pools as the faults want. Not imported unless somebody asks for one."""
+    from kvfence.faults import CATALOGUE, SWITCH_NAMES, sizes_prefill_only  # noqa: PLC0415
 
-    return tuple(CATALOGUE)
+    settings = load_config(flags, config=config, known_faults=tuple(CATALOGUE), known_layers=SWITCH_NAMES)
+    if settings.pool_tokens is not None and sizes_prefill_only(settings.unsafe_faults):
+        prefill_tokens = settings.pool_tokens_of("prefill")
+        return dataclasses.replace(settings, pool_tokens=None, prefill_pool_tokens=prefill_tokens)
+    return settings
 
 
 def _run(settings: ServeConfig) -> int:
@@ -102,10 +109,11 @@ def _run(settings: ServeConfig) -> int:
     )
 
     lifts_capacity = False
-    if settings.unsafe_faults:
-        from kvfence.faults import lifts_capacity_check  # noqa: PLC0415
+    if settings.unsafe_faults or settings.unsafe_without:
+        from kvfence.faults import layer_named, lifts_capacity_check  # noqa: PLC0415
 
-        lifts_capacity = lifts_capacity_check(settings.unsafe_faults)
+        layers_off = [layer_named(name) for name in settings.unsafe_without]
+        lifts_capacity = lifts_capacity_check(settings.unsafe_faults, layers_off)
     errors = Console(stderr=True, highlight=False)
     model = find_model(settings.model, StartView(errors))
     around = Surroundings(

@@ -1,73 +1,37 @@
-"""The faults by name: which decision each changes, what it stands for, and which layer catches it.
+"""The faults by name. It is data: the entries stand in files by what goes wrong, the mutants by role.
 
-A fault changes one decision. Several can be switched on together: that is how a test shows that each
-layer alone stops what the others let through.
+Several faults can be on together, and layers off: that is how a test shows that each layer alone stops
+what the others let through.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import Enum, unique
 
+from kvfence.faults import entries_lifetime as lifetime
+from kvfence.faults import entries_memory as memory
+from kvfence.faults import entries_sharing as sharing
+from kvfence.faults import entries_transfer as transfer
+from kvfence.faults.fault import Fault
+from kvfence.faults.layers import Layer
 from kvfence.protocol.errors import OperatorError
-
-
-@unique
-class Layer(Enum):
-    """What can catch a fault."""
-
-    ADMISSION = "admission"
-    REFUSAL = "refusal"
-    MANIFEST = "manifest"
-    SEAL = "seal"
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One entry. `root_cause` is the class of public bugs that it re-creates."""
-
-    name: str
-    root_cause: str
-    decision: str
-    what: str
-    caught_by: tuple[Layer, ...]
-
 
 CATALOGUE: dict[str, Fault] = {
     fault.name: fault
-    for fault in (
-        Fault(
-            name="rejected-continues/admission-unchecked",
-            root_cause="rejected-continues",
-            decision="admits",
-            what="the router takes every prompt up to the configured context, whatever the pools hold",
-            caught_by=(Layer.REFUSAL,),
-        ),
-        Fault(
-            name="rejected-continues/split-state",
-            root_cause="rejected-continues",
-            decision="fit_prompt",
-            what="prefill replaces a prompt that it rejects by a one-token placeholder and goes on",
-            caught_by=(Layer.ADMISSION, Layer.MANIFEST, Layer.SEAL),
-        ),
-        Fault(
-            name="false-completion/manifest-unchecked",
-            root_cause="false-completion",
-            decision="manifest_fault",
-            what="decode believes that a closed lease was written, whatever its manifest says",
-            caught_by=(Layer.SEAL,),
-        ),
-        Fault(
-            name="false-completion/seals-unchecked",
-            root_cause="false-completion",
-            decision="verifies_seals",
-            what="decode starts without looking at the seals of the pages",
-            caught_by=(Layer.MANIFEST,),
-        ),
+    for group in (
+        transfer.REJECTION,
+        transfer.COMPLETION,
+        lifetime.TRANSFER,
+        lifetime.STEPS,
+        lifetime.REFERENCES,
+        sharing.NAMES,
+        sharing.KEYS,
+        sharing.PREFIXES,
+        memory.MEMORY,
+        memory.ROWS,
+        memory.ANSWERS,
     )
+    for fault in group
 }
-
-CAPACITY_FAULTS = frozenset({"rejected-continues/admission-unchecked"})
 
 
 def fault_named(name: str) -> Fault:
@@ -75,11 +39,16 @@ def fault_named(name: str) -> Fault:
     fault = CATALOGUE.get(name)
     if fault is None:
         close = get_close_matches(name, CATALOGUE, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise OperatorError(f"there is no fault {name!r}: {hint}choose of {', '.join(CATALOGUE)}")
+        hint = f"did you mean {close[0]}?" if close else f"choose of {', '.join(CATALOGUE)}"
+        raise OperatorError(f"there is no fault {name!r}: {hint} (kvfence faults lists them)")
     return fault
 
 
-def lifts_capacity_check(names: Iterable[str]) -> bool:
-    """Whether a deployment with these faults starts with a context larger than a pool."""
-    return not CAPACITY_FAULTS.isdisjoint(names)
+def lifts_capacity_check(names: Iterable[str], layers_off: Iterable[Layer] = ()) -> bool:
+    """Whether a deployment like this starts with a context larger than a pool."""
+    return Layer.ADMISSION in layers_off or any(fault_named(name).lifts_capacity for name in names)
+
+
+def sizes_prefill_only(names: Iterable[str]) -> bool:
+    """Whether `--pool-tokens` is meant for prefill pools alone, as the incident's was the smaller one."""
+    return any(fault_named(name).prefill_pool_only for name in names)

@@ -155,7 +155,9 @@ class PrefillActions(PrefillRecords):
         record.stopped.add(batch)
         self._count("batch_deadline")
         self._say(commands.StopPosting(record.lease, batch))
-        if self.decisions.reposts_at_deadline():
+        if self.decisions.reposts_at_deadline():  # the copy takes the batch's place
+            record.in_flight.discard(batch)
+            record.stopped.discard(batch)
             n = min(record.posted_pages, self.config.batch_pages)
             self._post(record, record.posted_pages - n, n)
 

@@ -150,4 +150,5 @@ def unsafe_panel(config: ServeConfig) -> Panel:
     if config.is_fence_off:
         words.append("The fence is off.")
     words += [f"Fault: {fault}" for fault in config.unsafe_faults]
+    words += [f"Without: {layer}" for layer in config.unsafe_without]
     return Panel(Text("\n".join(words)), title="UNSAFE", border_style="bold red", style="bold red")

@@ -161,6 +161,7 @@ def _facts(config: ComputeConfig, ground: _Ground, pool: Pool) -> Facts:
         "cpus": None if config.cpus is None else ",".join(map(str, config.cpus)),
         "weights_revision": ground.model.revision,
         "unsafe_faults": ",".join(config.faults) or None,
+        "unsafe_without": ",".join(config.layers_off) or None,
     }
 
 
@@ -168,7 +169,7 @@ def _build_decode(
     config: settings.DecodeConfig, ground: _Ground
 ) -> tuple[NodeLoop, Pool, Callable[[], None]]:
     pool, ledger = _allocate(config, ground.layout)
-    decisions = node_decisions(ground.level, config.faults)
+    decisions = node_decisions(ground.level, config.faults, config.layers_off)
     core = DecodeCore(
         ground.me,
         DecodeConfig(
@@ -225,7 +226,7 @@ def _build_prefill(
     config: settings.PrefillConfig, ground: _Ground
 ) -> tuple[NodeLoop, Pool, Callable[[], None]]:
     pool, ledger = _allocate(config, ground.layout)
-    decisions = node_decisions(ground.level, config.faults)
+    decisions = node_decisions(ground.level, config.faults, config.layers_off)
     prefix: PrefixSource = NoPrefix()
     if config.prefix_cache:
         if ground.model.revision is None:

@@ -3,7 +3,8 @@
 Rules it keeps:
 - TOML keys are the flags with underscores. A flag beats the file, the file beats the default.
 - An unknown key is an error with a suggestion; a bad value is an error that says what would be right.
-- What leaks when anything else is wrong (a fence that is off, an unsafe fault) is wanted twice, or refused.
+- What leaks when anything else is wrong (a fence or a layer of it that is off, an unsafe fault) is wanted
+  twice, or refused.
 - No secret is kept here: files that hold secrets are named by path, and read where they are used.
 
 It reads no environment variable and no machine property: threads and pools are chosen in `placement.py`,
@@ -68,6 +69,7 @@ class ServeConfig:
     tenant_requests_max: int = 64
     tenant_tokens_max: int | None = None
     unsafe_faults: tuple[str, ...] = ()
+    unsafe_without: tuple[str, ...] = ()
     i_understand_this_leaks_data: bool = False
 
     @property
@@ -78,7 +80,7 @@ class ServeConfig:
     @property
     def is_unsafe(self) -> bool:
         """Whether this deployment may leak by its operator's wish."""
-        return self.is_fence_off or bool(self.unsafe_faults)
+        return self.is_fence_off or bool(self.unsafe_faults) or bool(self.unsafe_without)
 
     @property
     def is_fence_off(self) -> bool:
@@ -131,23 +133,30 @@ RULES: dict[str, rules.Rule] = {
     "tenant_requests_max": rules.integer(1, 1 << 20),
     "tenant_tokens_max": rules.optional(rules.integer(1, rules.TOKENS_MAX)),
     "unsafe_faults": rules.names,
+    "unsafe_without": rules.names,
     "i_understand_this_leaks_data": rules.boolean,
 }
 KEYS = tuple(KEY_OF_FIELD.get(field.name, field.name) for field in fields(ServeConfig))
 
 
 def load_config(
-    flags: Mapping[str, Any], *, config: Path | None = None, known_faults: Collection[str] | None = None
+    flags: Mapping[str, Any],
+    *,
+    config: Path | None = None,
+    known_faults: Collection[str] | None = None,
+    known_layers: Collection[str] | None = None,
 ) -> ServeConfig:
     """Build the settings. `flags` holds field names; None means that the flag was not given.
 
-    `known_faults`, if given, are the only names that `unsafe_faults` accepts. Raises OperatorError.
+    `known_faults` and `known_layers`, if given, are the only names that `unsafe_faults` and
+    `unsafe_without` accept. Raises OperatorError.
     """
     given = {} if config is None else read_config_file(config)
     given.update({name: value for name, value in flags.items() if value is not None and value != ()})
     checked = {name: RULES[name](KEY_OF_FIELD.get(name, name), value) for name, value in given.items()}
     settings = ServeConfig(**checked)
-    _check_together(settings, known_faults)
+    _check_unsafe(settings, known_faults, known_layers)
+    _check_together(settings)
     return settings
 
 
@@ -173,32 +182,39 @@ def read_config_file(path: Path) -> dict[str, Any]:
     return {FIELD_OF_KEY.get(key, key): value for key, value in table.items()}
 
 
-def _check_together(settings: ServeConfig, known_faults: Collection[str] | None) -> None:
-    _check_unsafe(settings, known_faults)
+def _check_together(settings: ServeConfig) -> None:
     if settings.lost_after_s < 2 * settings.hello_interval_s:
         raise OperatorError(
             f"lost_after_s is {settings.lost_after_s:g} and hello_interval_s {settings.hello_interval_s:g}: "
             "one late hello would count as a death; make lost_after_s at least twice hello_interval_s"
         )
     # With faults on, the plan checks it: one of them may be that nobody does.
-    if isinstance(settings.context, int) and not settings.unsafe_faults:
+    if isinstance(settings.context, int) and not (settings.unsafe_faults or settings.unsafe_without):
         for role in ("prefill", "decode"):
             check_context(settings.context, settings.pool_tokens_of(role), role)
 
 
-def _check_unsafe(settings: ServeConfig, known_faults: Collection[str] | None) -> None:
-    for fault in settings.unsafe_faults:
-        if known_faults is not None and fault not in known_faults:
-            raise OperatorError(
-                f"unsafe_fault names {fault!r}, which is no fault that kvfence knows: "
-                f"{rules.did_you_mean(fault, tuple(known_faults))}"
-            )
+def _check_unsafe(
+    settings: ServeConfig, known_faults: Collection[str] | None, known_layers: Collection[str] | None
+) -> None:
+    _check_known("unsafe_fault", "fault", settings.unsafe_faults, known_faults)
+    _check_known("unsafe_without", "layer", settings.unsafe_without, known_layers)
     if settings.is_unsafe and not settings.i_understand_this_leaks_data:
-        cause = "fence = off" if settings.is_fence_off else "an unsafe fault"
+        cause = "an unsafe fault" if settings.unsafe_faults else "a layer left out"
+        cause = "fence = off" if settings.is_fence_off else cause
         raise OperatorError(
             f"{cause} lets one tenant read another's data, so it is not enough to ask for it once; "
             "leave it out, or add --i-understand-this-leaks-data on a machine without anybody's data"
         )
+
+
+def _check_known(key: str, kind: str, names: Collection[str], known_names: Collection[str] | None) -> None:
+    for name in names:
+        if known_names is not None and name not in known_names:
+            raise OperatorError(
+                f"{key} names {name!r}, which is no {kind} that kvfence knows: "
+                f"{rules.did_you_mean(name, tuple(known_names))}"
+            )
 
 
 def check_context(context_tokens: int, pool_tokens: int | None, node: str) -> None:

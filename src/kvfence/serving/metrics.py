@@ -34,6 +34,7 @@ HELP = {
     "prefill_cached_tokens_total": "prompt tokens that the prefix cache had",
     "figures_dropped_total": "figures that found no room in a node's table",
     "unsafe_faults": "1 for each fault that is switched on: this deployment leaks data",
+    "unsafe_without": "1 for each layer of the fence that is left out: what it would catch goes through",
 }
 
 NodeFigures = Mapping[str, tuple[str, Mapping[str, float]]]

@@ -54,6 +54,7 @@ class _Node(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", forbid_
     transport: str
     times: NodeTimes
     faults: tuple[str, ...] = ()
+    layers_off: tuple[str, ...] = ()
     trace: Path | None = None
 
 

@@ -1,7 +1,7 @@
 """Which decisions the cores of this process are given: the correct ones, unless the operator said otherwise.
 
-This is the one door through which faults come in, and it stays shut unless a fault was named; the settings
-have refused the name already if the operator did not say that it leaks.
+This is the one door through which faults come in, and layers are left out. It stays shut unless one was
+named; the settings have refused the name already if the operator did not say that it leaks.
 """
 
 from kvfence.kv import FenceLevel
@@ -17,13 +17,14 @@ class _NoContract(Decisions):
         return None
 
 
-def node_decisions(level: FenceLevel, faults: tuple[str, ...]) -> Decisions:
-    """The decisions for one core. Raises OperatorError for an unknown fault."""
+def node_decisions(level: FenceLevel, faults: tuple[str, ...], layers_off: tuple[str, ...] = ()) -> Decisions:
+    """The decisions for one core. Raises OperatorError for an unknown fault or layer."""
     chosen: type[Decisions] = Decisions
-    if faults:
-        from kvfence.faults import faulty_decisions  # noqa: PLC0415 -- never on the path without a named fault
+    if faults or layers_off:
+        # Never on the path without a named fault.
+        from kvfence.faults import faulty_decisions, layer_named  # noqa: PLC0415
 
-        chosen = faulty_decisions(faults)
+        chosen = faulty_decisions(faults, [layer_named(name) for name in layers_off])
     if not level.checks_manifest:
         chosen = type("UnfencedDecisions", (_NoContract, chosen), {})
     return chosen()

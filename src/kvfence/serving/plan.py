@@ -137,6 +137,7 @@ def _common(config: ServeConfig, model: ModelFacts, run_dir: RunDir, context_tok
         "transport": config.transport,
         "times": _times(config),
         "faults": config.unsafe_faults,
+        "layers_off": config.unsafe_without,
         "trace": config.trace,
     }
 

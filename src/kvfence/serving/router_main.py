@@ -51,7 +51,7 @@ def run_router(config: RouterConfig, me: Peer, status: StatusWriter) -> None:
 
 
 async def _serve(config: RouterConfig, me: Peer, status: StatusWriter, trace: NodeTrace | None) -> None:
-    decisions = node_decisions(FenceLevel(config.fence), config.faults)
+    decisions = node_decisions(FenceLevel(config.fence), config.faults, config.layers_off)
     loop = asyncio.get_running_loop()
     core = _core(config, me, decisions)
     node = RouterNode(core, loop=loop, started_at=time.time())
@@ -59,6 +59,8 @@ async def _serve(config: RouterConfig, me: Peer, status: StatusWriter, trace: No
         node.observe(trace.watch(core, Role.ROUTER, None, fence=config.fence, faults=config.faults))
     for fault in config.faults:
         node.stats.set("unsafe_faults", 1, fault=fault)
+    for layer in config.layers_off:
+        node.stats.set("unsafe_without", 1, layer=layer)
     listening = _listen(config.host, config.port)
     plane = ControlPlane(
         me=me,
@@ -116,7 +118,7 @@ def _app(config: RouterConfig, node: RouterNode, decisions: Decisions) -> Starle
             limits=TenantLimits(config.tenant_requests_max, config.tenant_tokens_max),
             vocab_size=model_vocab_size(model_config),
             admin_only_state=not _is_loopback(config.host),
-            extra_headers=(("x-kvfence-unsafe", ",".join(config.faults)),) if config.faults else (),
+            extra_headers=_unsafe_header(config),
         ),
         tenants=Tenants(keys_file=config.api_keys, admin_key=admin_key),
         observer=metrics,
@@ -128,10 +130,17 @@ def _app(config: RouterConfig, node: RouterNode, decisions: Decisions) -> Starle
             "fence": config.fence,
             "transport": config.transport,
             "unsafe_faults": list(config.faults),
+            "unsafe_without": list(config.layers_off),
             **node.server_info(),
         },
         admits=decisions.admits,
     )
+
+
+def _unsafe_header(config: RouterConfig) -> tuple[tuple[str, str], ...]:
+    """Name on every answer what is wrong by the operator's wish."""
+    named = [*config.faults, *(f"without-{layer}" for layer in config.layers_off)]
+    return (("x-kvfence-unsafe", ",".join(named)),) if named else ()
 
 
 def model_vocab_size(model_config: Mapping[str, object]) -> int | None:
