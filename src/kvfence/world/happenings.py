@@ -221,6 +221,14 @@ class Resume(NamedTuple):
     peer: Peer
 
 
+@_a_kind_of_its_own
+class Stray(NamedTuple):
+    """A decode node's executor speaks of a lease that is no row yet: an event that should not have come."""
+
+    decode: Peer
+    lease: LeaseId
+
+
 Following = Deliver | Land | Complete | Stop | Verify | Launch | Retire | Fire | CutDone | Destroyed
 Weather = (
     Submit
@@ -237,5 +245,6 @@ Weather = (
     | Restart
     | Pause
     | Resume
+    | Stray
 )
 Happening = Following | Weather

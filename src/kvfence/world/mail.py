@@ -51,8 +51,20 @@ class Mail(WorldState):
 
     def send(self, sender: Peer, receiver: Peer, message: Event) -> None:
         """Put a message on its wire."""
+        if receiver not in self.cores:
+            receiver = self._successor_of(receiver)
         if receiver in self.cores:
             self.wires[sender, receiver] = (*self.wires.get((sender, receiver), ()), message)
+
+    def _successor_of(self, dead: Peer) -> Peer:
+        """Law 10 on the wire: who came after a dead process does not hear what was meant for it.
+
+        Only where the decision is wrong, and the name is enough, a message finds the successor.
+        """
+        for peer in self.cores:
+            if peer.node == dead.node and self.decisions.speaks_for(peer, dead):
+                return peer
+        return dead
 
     def hello_of(self, peer: Peer, core: Core) -> events.Hello:
         """What a node says of itself."""

@@ -28,6 +28,7 @@ class Kind(Enum):
     TWO_ENDS = "two ends"  # a client was told twice how its request ended
     TWO_ATTEMPTS = "two attempts"  # two attempts of one request step at once
     NOT_HOME = "not home"  # in calm weather a request never ends, or a page never comes home
+    FENCE = "the fence spoke"  # manifest, seal or guard, where nothing should have been wrong
     LAW = "law"  # a law of `kvfence.protocol.laws` does not hold, or the core says it was misused
 
 

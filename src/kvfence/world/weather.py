@@ -4,14 +4,13 @@ from typing import TypeVar
 
 from kvfence.protocol import DecodeCore, PrefillCore, events
 from kvfence.protocol.vocabulary import Event
-from kvfence.protocol.words import Peer
+from kvfence.protocol.words import LeaseId, Peer
 from kvfence.world.memory import blank_pool
 from kvfence.world.records import Link
 from kvfence.world.requests import Client
 from kvfence.world.start import make_core
 from kvfence.world.state import ROLE_OF, Core
 from kvfence.world.transfer import Transfer
-
 
 S = TypeVar("S")
 V = TypeVar("V")
@@ -54,6 +53,9 @@ class Weather(Transfer):
 
     def _announce(self, sender: Peer, receiver: Peer) -> None:
         self.send(sender, receiver, self.hello_of(sender, self.cores[sender]))
+
+    def _stray(self, decode: Peer, lease: LeaseId) -> None:
+        self.tell(decode, events.TailCopied(lease))
 
     def _suspect(self, observer: Peer, peer: Peer) -> None:
         self.tell(observer, events.PeerLost(peer))

@@ -139,6 +139,8 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
                 self._pause(*happening)
             case h.Resume():
                 self._resume(*happening)
+            case h.Stray():
+                self._stray(*happening)
 
     def _launch(self, peer: Peer) -> None:
         if self.decode_core(peer) is not None:
