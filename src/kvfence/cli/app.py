@@ -14,6 +14,7 @@ from kvfence.cli.endings import ending_well
 from kvfence.cli.faults import faults_app
 from kvfence.cli.serve import serve_command
 from kvfence.cli.simulate import simulate_command
+from kvfence.cli.verify import verify_command
 
 app = typer.Typer(
     name="kvfence",
@@ -43,6 +44,7 @@ def _root(
 app.add_typer(faults_app, name="faults")
 app.command("serve", help=serve_command.__doc__)(ending_well(serve_command))
 app.command("simulate", help=simulate_command.__doc__)(ending_well(simulate_command))
+app.command("verify", help=verify_command.__doc__)(ending_well(verify_command))
 
 
 def main() -> None:

@@ -1,34 +1,27 @@
-"""What proves the shipped protocol: exhaustive exploration, an independent twin, conformance of real traces.
+"""Exploration of the shipped cores: every order of events within a scope, breadth first.
 
-The names are loaded when they are first used: who checks a trace needs no explorer.
+`scopes` says how much of the world, `search` visits it, `explorer` is what others ask.
 """
 
-from typing import TYPE_CHECKING
-
-from kvfence.lazy import on_first_use
-
-if TYPE_CHECKING:
-    from kvfence.verification.conformance import NodeReport, TraceReport, check_trace, render_trace
-    from kvfence.verification.conformance_steps import Place, Violation, ViolationKind
+from kvfence.verification.catalogue import SCOPES
+from kvfence.verification.explorer import draw, explorer_finds, tell
+from kvfence.verification.scopes import Scope, Weather, ask, scope_named, small
+from kvfence.verification.search import Counterexample, Level, Limits, Report, Why, search
 
 __all__ = [
-    "NodeReport",
-    "Place",
-    "TraceReport",
-    "Violation",
-    "ViolationKind",
-    "check_trace",
-    "render_trace",
+    "SCOPES",
+    "Counterexample",
+    "Level",
+    "Limits",
+    "Report",
+    "Scope",
+    "Weather",
+    "Why",
+    "ask",
+    "draw",
+    "explorer_finds",
+    "scope_named",
+    "search",
+    "small",
+    "tell",
 ]
-
-_HOMES = {
-    "NodeReport": "conformance",
-    "Place": "conformance_steps",
-    "TraceReport": "conformance",
-    "Violation": "conformance_steps",
-    "ViolationKind": "conformance_steps",
-    "check_trace": "conformance",
-    "render_trace": "conformance",
-}
-
-__getattr__ = on_first_use(__name__, _HOMES)

@@ -1,0 +1,85 @@
+"""What `kvfence verify` does and shows: an exploration with its figures, a trace, the table of scopes."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from kvfence.protocol import Decisions
+from kvfence.protocol.errors import OperatorError
+from kvfence.protocol.tables import DECODE, PREFILL, ROUTER
+from kvfence.verification import SCOPES, Level, Limits, Report, Scope, Why, draw, search
+from kvfence.verification.conformance import check_trace, render_trace
+
+FOUND = 1
+INCONCLUSIVE = 5
+
+
+def check(console: Console, paths: list[Path]) -> int:
+    """Hold traces against tables, laws and cores."""
+    for path in paths:
+        if not path.is_file():
+            raise OperatorError(f"there is no trace {path}: `kvfence serve --trace FILE` writes one.")
+    report = check_trace(paths)
+    console.print(render_trace(report), soft_wrap=True)
+    return 0 if report.conforms else FOUND
+
+
+def explore(console: Console, scope: Scope, decisions: Decisions, jobs: int, limits: Limits) -> int:
+    """Search a scope, with progress, and show what came of it."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
+        task = bar.add_task(scope.name)
+
+        def show(level: Level) -> None:
+            rate = level.states / max(level.seconds, 1e-9)
+            words = f"{scope.name}: depth {level.depth}, {level.states:,} states, {level.frontier:,} in it"
+            bar.update(task, description=f"{words}, {rate:,.0f} a second", refresh=True)
+
+        report = search(scope, decisions, limits=limits, jobs=jobs, progress=show)
+    _show(console, report, decisions)
+    if report.why is Why.FOUND:
+        return FOUND
+    return 0 if report.why in (Why.CLOSED, Why.DEPTH) else INCONCLUSIVE
+
+
+def _show(console: Console, report: Report, decisions: Decisions) -> None:
+    if report.counterexample is not None:
+        console.print(Text(draw(report.counterexample, decisions)), soft_wrap=True)
+        for finding in report.counterexample.findings:
+            console.print(
+                Text(f"{finding.kind.value}, {finding.node.node}: {finding.what}"), style="bold red"
+            )
+    rows = sum(len(table.rows) for table in (ROUTER, PREFILL, DECODE))
+    console.print(f"scope {report.scope.name}: {report.scope.what}", soft_wrap=True)
+    console.print(f"{_ended(report)}; depth {report.depth}", soft_wrap=True)
+    console.print(
+        f"{report.states:,} distinct states, {report.transitions:,} transitions, "
+        f"{report.rows_taken} of {rows} rows taken"
+    )
+    console.print(
+        f"{report.seconds:.1f} s, {report.states / max(report.seconds, 1e-9):,.0f} states a second; "
+        f"{report.stored_bytes / report.states:.0f} bytes a state kept, {report.peak_mib:,} MiB at most"
+    )
+
+
+def _ended(report: Report) -> str:
+    return {
+        Why.CLOSED: "closed: every state that can be reached was visited",
+        Why.FOUND: "found what must never happen, in the fewest steps",
+        Why.DEPTH: "not closed: searched to the depth that the scope states",
+        Why.STATES: "not closed: stopped at --max-states",
+        Why.MEMORY: "not closed: stopped at --memory-mib",
+        Why.SECONDS: "not closed: stopped by time",
+    }[report.why]
+
+
+def scopes_table() -> Table:
+    """All named scopes."""
+    table = Table("scope", "closes", "what", box=None, pad_edge=False, header_style="bold")
+    for scope in SCOPES.values():
+        closes = "yes" if scope.depth is None else f"to depth {scope.depth}"
+        table.add_row(scope.name, closes, scope.what)
+    return table

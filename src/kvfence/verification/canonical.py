@@ -1,0 +1,87 @@
+"""The key of a global state: what is left when names are taken away.
+
+Names are renamed by first appearance over the parts in a fixed order; lease numbers are replaced by their
+rank. Pages of a pool stand in the order in which its node's core mentions them (first the free ones as they
+will be leased), not in the order of their numbers, so that the numbers decide nothing.
+
+Why each renaming is sound (two states with one key behave alike):
+
+- Pages. A core treats page numbers as names: it takes them from the free list, whose order is in the key.
+- Epochs. They are compared for equality alone, and a lease makes one that the page never had. A page that
+  was leased twice behaves as one that was leased seven times.
+- Owners on prefill, attempts: equality alone, and a new one differs from all others.
+- Lease numbers: equality and order. The next one is above all others, whatever its value.
+- Requests of a kind that a scope declares: their asks differ in nothing but names.
+- Batch numbers and incarnations are few; they stay as they are.
+- An aborted or ended attempt that nobody else in the state speaks of (a tombstone) can never be asked for
+  again: every question about an attempt comes from a message, a record or a router's request.
+- A client that has heard its end, and whose request nobody else speaks of, hears nothing more.
+
+Equal keys are taken for equal states. The key is 64 bits of BLAKE2b over the renamed parts: among n states
+some two collide with a chance of about n²/2⁶⁵ (for 10⁷ states 3 in a million), and then one of them is not
+visited. First appearance is not a perfect canonical form: some equivalent states have two keys, which costs
+time and never hides a state.
+"""
+
+from array import array
+from collections.abc import Callable
+from hashlib import blake2b
+from itertools import chain, count
+from operator import attrgetter
+
+from kvfence.verification.layout import LIVING, Layout, State
+from kvfence.verification.parts import Part
+
+KEY_BYTES = 8
+UNNAMED = 0xFFFF
+
+_names = attrgetter("names")
+_seqs = attrgetter("seqs")
+_shape = attrgetter("shape")
+
+
+def key_function(layout: Layout) -> Callable[[State], int]:
+    """Return a function from states to keys."""
+    nodes = tuple(layout.node.values())
+    pooled = tuple((layout.node[name], places) for name, places in layout.pages.items())
+    rest = (LIVING, *layout.writes.values(), *layout.wires.values(), layout.budget)
+    requests = tuple(layout.request.values())
+
+    def key_of(state: State) -> int:
+        parts = [state[place] for place in nodes]
+        for place, pages in pooled:
+            order = state[place].pages
+            parts += [state[pages[page]] for page in order] if order else [state[page] for page in pages]
+        parts += [state[place] for place in rest]
+        names = list(chain.from_iterable(map(_names, parts)))
+        index = dict(zip(dict.fromkeys(names), count()))
+        seqs = list(chain.from_iterable(map(_seqs, parts)))
+        rank = dict(zip(sorted(set(seqs)), count()))
+        text = array("H", map(index.__getitem__, names))
+        text.extend(map(rank.__getitem__, seqs))
+        digest = blake2b(b"".join(map(_shape, parts)), digest_size=KEY_BYTES)
+        digest.update(text.tobytes())
+        digest.update(_loose_ends([state[place] for place in nodes], [state[p] for p in requests], index))
+        return int.from_bytes(digest.digest(), "little")
+
+    return key_of
+
+
+def _loose_ends(nodes: list[Part], requests: list[Part], index: dict[int, int]) -> bytes:
+    """Tombstones that somebody may still ask about, and clients, by the names that they have by now."""
+    text = array("H")
+    for part in nodes:
+        if part.tombs:
+            kept = sorted(index[name] for name in part.tombs if name in index)
+            text.append(len(kept))
+            text.extend(kept)
+    ends = []
+    for part in requests:
+        named = index.get(part.names[0], UNNAMED)
+        if named == UNNAMED:
+            ends.append((UNNAMED, part.bare, UNNAMED))
+        else:
+            aborted = index.get(part.tombs[0], UNNAMED) if part.tombs else UNNAMED
+            ends.append((named, part.shape, aborted))
+    ends.sort()
+    return text.tobytes() + b"".join([b"%d,%b,%d;" % end for end in ends])
