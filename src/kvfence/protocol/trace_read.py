@@ -5,7 +5,6 @@ a step that was read can be taken again by a core, and what the core says compar
 shown. Raises ValueError, which says where, for what no step can have shown, whatever is wrong with it.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -23,12 +22,13 @@ PLACEHOLDERS: Mapping[str, object] = MappingProxyType({"token_hash": b"", "domai
 EVENTS: Mapping[str, type] = MappingProxyType({kind.__name__: kind for kind in get_args(Event)})
 COMMANDS: Mapping[str, type] = MappingProxyType({kind.__name__: kind for kind in get_args(Command)})
 
-_NAMES: Mapping[type, tuple[re.Pattern[str], tuple[type, ...]]] = MappingProxyType(
+# How a name is written: what stands between its parts, and what they are.
+_NAMES: Mapping[type, tuple[str, tuple[type, ...]]] = MappingProxyType(
     {
-        Peer: (re.compile(r"(.+)/(\d+)"), (str, int)),
-        LeaseId: (re.compile(r"(\d+)\.(\d+)"), (int, int)),
-        AttemptId: (re.compile(r"(\d+)\.(\d+)\.(\d+)"), (int, int, int)),
-        PageRef: (re.compile(r"(\d+)@(\d+)"), (int, int)),
+        Peer: ("/", (str, int)),
+        LeaseId: (".", (int, int)),
+        AttemptId: (".", (int, int, int)),
+        PageRef: ("@", (int, int)),
     }
 )
 
@@ -62,11 +62,21 @@ def read_key(shown: object) -> int | LeaseId | AttemptId:
 
 def read_name(kind: type[Kind], shown: object) -> Kind:
     """Return a peer, lease, attempt or page reference. Raises ValueError."""
-    pattern, parts = _NAMES[kind]
-    match = pattern.fullmatch(shown) if isinstance(shown, str) else None
-    if match is None:
+    words = _words(kind, shown)
+    if words is None:
         raise ValueError(f"{shown!r} names no {kind.__name__}")
-    return kind(*(part(word) for part, word in zip(parts, match.groups(), strict=True)))
+    return kind(*(part(word) for part, word in zip(_NAMES[kind][1], words, strict=True)))
+
+
+def _words(kind: type, shown: object) -> list[str] | None:
+    """Return the parts of a name of this kind, or None for anything else."""
+    between, parts = _NAMES[kind]
+    words = shown.rsplit(between, len(parts) - 1) if isinstance(shown, str) else []
+    fits = len(words) == len(parts) and all(
+        word and (part is str or (word.isascii() and word.isdecimal()))
+        for part, word in zip(parts, words, strict=True)
+    )
+    return words if fits else None
 
 
 def read_fields(kind: type[Any], shown: object) -> Any:
@@ -140,7 +150,7 @@ def _read_one_of(hints: tuple[Any, ...], value: object) -> object:
 
 def _fits(hint: Any, value: object) -> bool:
     if hint in _NAMES:
-        return isinstance(value, str) and _NAMES[hint][0].fullmatch(value) is not None
+        return _words(hint, value) is not None
     if get_origin(hint) is tuple:
         return isinstance(value, list)
     if hint is int:
