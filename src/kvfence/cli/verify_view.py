@@ -23,7 +23,7 @@ def check(console: Console, paths: list[Path]) -> int:
         if not path.is_file():
             raise OperatorError(f"there is no trace {path}: `kvfence serve --trace FILE` writes one.")
     report = check_trace(paths)
-    console.print(render_trace(report), soft_wrap=True)
+    console.print(render_trace(report), soft_wrap=True, markup=False)
     return 0 if report.conforms else FOUND
 
 

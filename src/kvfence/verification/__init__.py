@@ -1,9 +1,12 @@
-"""Exploration of the shipped cores: every order of events within a scope, breadth first.
+"""Exploration of the shipped cores, every order of events within a scope, and conformance of real traces.
 
-`scopes` says how much of the world, `search` visits it, `explorer` is what others ask.
+`scopes` says how much of the world, `search` visits it, `explorer` is what others ask; `conformance` holds
+the event log of a real run against tables, laws and cores.
 """
 
 from kvfence.verification.catalogue import SCOPES
+from kvfence.verification.conformance import NodeReport, TraceReport, check_trace, render_trace
+from kvfence.verification.conformance_steps import Place, Violation, ViolationKind
 from kvfence.verification.explorer import draw, explorer_finds, tell
 from kvfence.verification.scopes import Scope, Weather, ask, scope_named, small
 from kvfence.verification.search import Counterexample, Level, Limits, Report, Why, search
@@ -13,13 +16,20 @@ __all__ = [
     "Counterexample",
     "Level",
     "Limits",
+    "NodeReport",
+    "Place",
     "Report",
     "Scope",
+    "TraceReport",
+    "Violation",
+    "ViolationKind",
     "Weather",
     "Why",
     "ask",
+    "check_trace",
     "draw",
     "explorer_finds",
+    "render_trace",
     "scope_named",
     "search",
     "small",
