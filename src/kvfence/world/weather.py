@@ -99,7 +99,7 @@ class Weather(Transfer):
     def meet_all(self, peer: Peer, core: Core) -> None:
         """Link a new process with all others; hellos go both ways."""
         for other, known in list(self.cores.items()):
-            if other != peer:
+            if type(known) is not type(core):  # nodes of one role have nothing to say to each other
                 self._link(peer, core, other, known)
                 self.send(peer, other, self.hello_of(peer, core))
                 self.send(other, peer, self.hello_of(other, known))
