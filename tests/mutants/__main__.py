@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tests.mutants import equivalents
+from tests.mutants.killers import explorer_kills
 from tests.mutants.mutations import Mutation, all_mutations, chosen
 from tests.mutants.page import PAGE, page
 from tests.mutants.runner import Fate, RigError, Verdict, try_mutations
@@ -48,7 +49,7 @@ def watched(mutations: list[Mutation], jobs: int, console: Console, *, verbose: 
                 killer = f", by {verdict.killer}" if verdict.killer else ""
                 progress.print(f"{verdict.mutation}: {verdict.fate.value}{killer}", markup=False)
 
-        return try_mutations(mutations, report, jobs=jobs)
+        return try_mutations(mutations, report, jobs=jobs, second=explorer_kills)
 
 
 def summary(verdicts: list[Verdict], faults: int) -> str:

@@ -32,8 +32,12 @@ from tests.mutants.mutations import Mutation, apply
 
 CPU_S_MAX = 60
 WALL_S_MAX = 600
-MEMORY_BYTES_MORE = 1 << 30
+MEMORY_BYTES_MORE = 1 << 29
 SAID_CHARS_MAX = 2_000
+# How a child ends that could not say what killed its mutant.
+RIG_FAILED = 1
+OUT_OF_MEMORY = 3
+SECOND = "the second killer"
 # Without pytest's own terminal (and the options that are its), and without alarms: a child has bounds.
 OPTIONS = "-o addopts=--import-mode=importlib -o timeout=0 -p no:terminal -p no:cacheprovider --capture=no"
 
@@ -77,14 +81,14 @@ SecondKiller = Callable[[Mutation], bool | None]
 
 
 class RigError(Exception):
-    """The unmutated run failed: nothing can be said of mutants."""
+    """The unmutated run failed, or the runner did: nothing can be said of mutants."""
 
 
 class Runner:
     """The plugin: tries mutants instead of running the tests.
 
     `second` is asked about what the tests let live, in the child, where the row is wrong: True kills, None
-    says that it cannot tell.
+    says that it cannot tell. It may take its time: a mutant that it does not kill has survived.
     """
 
     def __init__(
@@ -136,10 +140,14 @@ class Runner:
             for item in session.items:
                 self._run_unmutated(item)
         if self.failed or not session.items:
+            self.failed[:1] = [f"the unmutated run fails: {said}" for said in self.failed[:1]]
             return True
         gc.collect()
         gc.freeze()  # a child's collector need not copy the parent's pages
-        self._try_all(session.items)
+        try:
+            self._try_all(session.items)
+        except RigError as error:
+            self.failed.append(str(error))
         return True
 
     # ------------------------------------------------------------ the unmutated run
@@ -192,14 +200,17 @@ class Runner:
         if pid:
             os.close(writer)
             return Child(mutation, pid, reader)
-        status = 1
+        status = RIG_FAILED
         try:
             os.close(reader)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what a dying child says is its exit code
             _bound(self.cpu_s_max)
             self._is_child = True
             apply(mutation)
             self._run_mutant(mutation, killers, writer)
             status = 0
+        except MemoryError:
+            status = OUT_OF_MEMORY
         finally:
             os._exit(status)
 
@@ -210,10 +221,11 @@ class Runner:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             if self.failed:
                 break
-        if not self.failed and self.second is not None and self.second(mutation):
-            self.failed.append("the second killer")
-        words = {"by": self.failed[0] if self.failed else "", "tests": tried}
-        os.write(pipe, json.dumps(words).encode())
+        _tell(pipe, self.failed[0] if self.failed else "", tried)
+        if not self.failed and self.second is not None:
+            _unbound()
+            if self.second(mutation):
+                _tell(pipe, SECOND, tried)
 
     def _hear(self, child: Child) -> bool:
         """Read what the child says; False when it is gone."""
@@ -224,23 +236,38 @@ class Runner:
 
 def _bound(cpu_s_max: int) -> None:
     """A mutant may loop for ever, and collect things while it does."""
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s_max, cpu_s_max + 5))
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY_BYTES_MORE, now + MEMORY_BYTES_MORE))
+    bounds = {resource.RLIMIT_CPU: cpu_s_max, resource.RLIMIT_AS: now + MEMORY_BYTES_MORE}
+    for what, most in bounds.items():
+        resource.setrlimit(what, (most, resource.getrlimit(what)[1]))
+
+
+def _unbound() -> None:
+    """The second killer has bounds of its own."""
+    for what in (resource.RLIMIT_CPU, resource.RLIMIT_AS):
+        most = resource.getrlimit(what)[1]
+        resource.setrlimit(what, (most, most))
+
+
+def _tell(pipe: int, by: str, tried: int) -> None:
+    os.write(pipe, json.dumps({"by": by, "tests": tried}).encode() + b"\n")
 
 
 def _verdict(child: Child) -> Verdict:
+    """What the child said last stands, however it ended; else its end speaks."""
     os.close(child.pipe)
     _, status = os.waitpid(child.pid, 0)
+    if child.said:
+        words = json.loads(child.said.splitlines()[-1])
+        fate = Fate.KILLED if words["by"] else Fate.SURVIVED
+        return Verdict(child.mutation, fate, words["by"], words["tests"])
     code = os.waitstatus_to_exitcode(status)
+    if code == RIG_FAILED:
+        raise RigError(f"the runner itself failed with {child.mutation}")
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         return Verdict(child.mutation, Fate.HUNG)
-    if code != 0:
-        # What breaks even pytest's own reporting (no memory left for it, say) is noticed, too.
-        return Verdict(child.mutation, Fate.KILLED, by=f"the child's end with code {code}")
-    words = json.loads(child.said)
-    fate = Fate.KILLED if words["by"] else Fate.SURVIVED
-    return Verdict(child.mutation, fate, words["by"], words["tests"])
+    # What breaks even pytest's own reporting (no memory left for it, say) is noticed, too.
+    return Verdict(child.mutation, Fate.KILLED, by=f"the process's end ({code})")
 
 
 def try_mutations(
@@ -263,5 +290,5 @@ def try_mutations(
     pytest.main([where, *OPTIONS.split()], plugins=[runner])
     if len(verdicts) != len(runner.mutations):
         why = runner.failed[0] if runner.failed else "the killers could not be collected"
-        raise RigError(f"the unmutated run fails, so that no mutant can be judged: {why}")
+        raise RigError(f"mutants cannot be judged: {why}")
     return verdicts

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.killers import FOLDER, NO_KILLERS, may_kill
+from tests.mutants.killers import FOLDER, NO_KILLERS, explorer_kills, may_kill
+from tests.mutants.mutations import all_mutations, applied, chosen
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = "decode:RESERVED/ABORT"
@@ -102,6 +103,13 @@ def test_who_compares_with_a_copy_is_no_killer():
         file, _, test = name.partition("::")
         text = (ROOT / FOLDER / file).read_text()
         assert not test or f"def {test}(" in text, f"{name} is not there any more"
+
+
+def test_the_explorer_is_the_second_killer():
+    mutations = all_mutations()
+    with applied(chosen(mutations, [f"{ROW} silent"])[0]):
+        assert explorer_kills(mutations[0])
+    assert not explorer_kills(mutations[0]), "every row is right again"
 
 
 def test_a_sample_of_the_mutants_is_killed_by_the_protocols_tests():

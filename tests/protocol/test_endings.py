@@ -73,6 +73,33 @@ def test_a_lost_router_ends_its_leases_for_that_reason(stage):
     ends(rig, events.PeerLost(rig.peer("r")), ROUTER_LOST)
 
 
+def test_a_lost_writer_ends_what_it_had_open_for_that_reason():
+    rig = reserved()
+    lost = End(EndReason.PEER_LOST, detail="the prefill node was lost")
+    ends(rig, events.PeerLost(rig.peer("p0")), lost)
+
+
+def test_a_young_row_that_waits_makes_way_as_preempted_whatever_is_quarantined():
+    """The page that is missing will come from it: that is no refusal, and not for want of quarantined pages."""
+    rig = Joined(decode_pages=12, spare=1)
+    rig.hold("step")
+    rig.submit(8, 8)
+    rig.submit(4, 4)
+    rig.run()
+    rig.hold(("d0", "p0"), ("r", "p0"))
+    rig.submit(16, 4)
+    rig.run()
+    rig.leave(3)
+    rig.run()
+    assert rig.decode.quarantined_pages > 0
+    _, younger, _ = rig.decode.leases
+    while rig.decode.ledger.count(PageState.FREE):
+        rig.feed("d0", events.PageWanted(younger))
+    out = rig.feed("d0", events.PageWanted(younger))
+    assert only(out, commands.SendEnded).end == End(EndReason.PREEMPTED)
+    assert rig.decode.counts["preempted"] == 1
+
+
 @pytest.mark.parametrize("stage", ROWS)
 def test_what_the_guard_found_ends_a_row_and_keeps_its_page(stage):
     rig = stage()
@@ -219,6 +246,23 @@ def test_a_writer_that_decode_lost_before_the_first_token_is_tried_again(stage):
     assert aborted == ["d0", "p0"]
     assert rig.router.counts["retried"] == 1
     assert rig.router.request_counts["reserving"] == 1
+
+
+@pytest.mark.parametrize("stage", [reserving, prefilling, streaming])
+def test_a_preemption_is_no_retry(stage):
+    rig = stage()
+    ended(rig, EndReason.PREEMPTED)
+    assert (newest(rig).retries, rig.router.counts["preempted"]) == (0, 1)
+    assert "retried" not in rig.router.counts
+
+
+def test_an_attempt_that_prefill_had_no_room_for_is_no_retry_and_keeps_its_queue_deadline():
+    rig = prefilling()
+    before = newest(rig).timers[TimerKind.QUEUE]
+    out = ended(rig, EndReason.REFUSED, refusal=Refusal(RefusalCode.BUSY))
+    assert not [c for c in out if isinstance(c, commands.SetTimer)]
+    assert (newest(rig).retries, newest(rig).timers[TimerKind.QUEUE]) == (0, before)
+    assert not {"retried", "preempted"} & rig.router.counts.keys()
 
 
 def test_the_last_word_of_decode_lets_a_closing_request_go():
