@@ -26,7 +26,7 @@ CONSTANTS
     LeaseTimer,  \* the lease timer of decode may fire at any moment
     QueueTimer,  \* the queue timer of the router may fire at any moment
     Crash,       \* the prefill node may die at any moment, and is found out at any later one
-    Mutant       \* "none", or the law that is broken on purpose
+    Mutant       \* "none", or which sentence of the design is broken on purpose
 
 None == 0
 Rs == 1..Requests
@@ -264,9 +264,10 @@ SourcesHeld == Cardinality({l \in Ls : writer[l].state # "absent"}) * Remote
 \* 4.2: "refuses a Prefill for it that arrives later"; what was said once is said again.
 WriterPrefill ==
     /\ Comes("rp", "Prefill")
-    /\ LET l == Arg("rp", 4) IN
-        CASE l < floor \/ said[l] # "" -> WriterStep("rp", writer, said, floor, Again(l))
-          [] l >= floor /\ said[l] = "" /\ SourcesHeld + Remote > Sources ->
+    /\ LET l == Arg("rp", 4)
+           isClosed == (l < floor \/ said[l] # "") /\ Mutant # "late_prefill" IN
+        CASE isClosed -> WriterStep("rp", writer, said, floor, Again(l))
+          [] ~isClosed /\ SourcesHeld + Remote > Sources ->
                 WriterStep("rp", writer, Recorded(l, "refused"), floor, Closing(l, "refused"))
           [] OTHER ->
                 WriterStep("rp", [writer EXCEPT ![l] = [NoWriter EXCEPT !.state = "computing",
@@ -449,7 +450,7 @@ Settle(d, l, lease, running) ==
 Ended(d, l, lease, running, why) ==
     LET over == [d EXCEPT !.rows = SelectSeq(@, LAMBDA m : m # l)]
         said1 == Adding(over, On("dr", <<"AttemptEnded", lease.attempt[1], lease.attempt[2], why>>))
-        said2 == IF lease.quiet THEN said1 ELSE Adding(said1, On("dp", <<"Close", l>>)) IN
+        said2 == IF lease.quiet \/ Mutant = "close_not_asked" THEN said1 ELSE Adding(said1, On("dp", <<"Close", l>>)) IN
     Told(d.decode, Settle(said2, l, [lease EXCEPT !.state = "closing"], running))
 
 DecodeAbort ==
@@ -532,7 +533,8 @@ RECURSIVE Lose(_, _)
 Lose(todo, d) ==
     IF todo = {} THEN d
     ELSE LET l == CHOOSE l \in todo : \A m \in todo : l <= m IN
-         Lose(todo \ {l}, Ended(d, l, decode[l], Range(step), "peer_lost"))
+         Lose(todo \ {l}, Ended(d, l, [decode[l] EXCEPT !.quiet = (Mutant = "free_on_loss")], Range(step),
+                                "peer_lost"))
 DecodeSuspects ==
     /\ ~alive /\ reach = "writing"
     /\ reach' = "cutting"

@@ -34,6 +34,7 @@ _REACHES: Mapping[Reach, str] = {
     Reach.CUTTING: "cutting",
     Reach.UNCUT: "uncut",
 }
+_WIRES = ("rd", "dr", "rp", "dp", "pd")
 _NO_WRITER = mapped({"state": "absent", "attempt": (), "targets": (), "open": False, "busy": False})
 _NO_LEASE = mapped({"state": "absent", "attempt": (), "pages": (), "tail": 0, "quiet": False, "looks": False})
 
@@ -47,7 +48,7 @@ def project(world: World, leases: int) -> State:
     return state(
         {
             **_pages(world, decode),
-            "flights": _flights(world),
+            "flights": _flights(world, decode),
             "wires": _wires(world),
             **_requests(world, router),
             **_writer(prefill, at_decode, ids),
@@ -105,13 +106,21 @@ def _author(page: Page) -> int:
     return seal.lease.sequence if seal.digest is not None or wrote_itself else 0
 
 
-def _flights(world: World) -> Value:
+def _flights(world: World, decode: DecodeCore) -> Value:
     """Pages that were posted and have not landed: (lease, ordinal from 1, page)."""
     return frozenset(
-        (lease.sequence, trailer.ordinal + 1, target.page)
+        (lease.sequence, trailer.ordinal + 1, _named(decode, lease, target))
         for (_, lease, _), write in world.writes.items()
         for trailer, target in list(zip(write.trailers, write.targets, strict=True))[write.at :]
     )
+
+
+def _named(decode: DecodeCore, lease: LeaseId, ref: PageRef) -> int:
+    """Name a page that the lease has or had: its epoch is current exactly while the lease owns the page."""
+    owns = decode.ledger.owner[ref.page] == lease.sequence
+    is_current = decode.ledger.epoch[ref.page] == ref.epoch and decode.ledger.owner[ref.page] != 0
+    invariant(owns == is_current, f"{lease} names {ref}, and the ledger has another epoch or owner for it")
+    return ref.page
 
 
 # ------------------------------------------------------------ roles
@@ -128,7 +137,7 @@ def _requests(world: World, router: RouterCore) -> dict[str, Value]:
 def _request(world: World, router: RouterCore, request: int) -> Value:
     record = router.requests.get(request)
     if record is None:
-        ended = mapped(
+        return mapped(
             {
                 "state": "ended" if request in world.clients else "new",
                 "number": 0,
@@ -137,7 +146,6 @@ def _request(world: World, router: RouterCore, request: int) -> Value:
                 "retries": 0,
             }
         )
-        return ended
     invariant(record.state is not RouterState.ABSENT, f"request {request} is held and absent")
     return mapped(
         {
@@ -200,8 +208,8 @@ def _granted(decode: DecodeCore, lease: LeaseId) -> Value:
         {
             "state": record.state.value,
             "attempt": (record.attempt.request, record.attempt.number),
-            "pages": _refs(record.pages),
-            "tail": record.tail.page,
+            "pages": tuple(_named(decode, lease, ref) for ref in record.pages),
+            "tail": _named(decode, lease, record.tail),
             "quiet": record.writer_is_quiet,
             "looks": record.verifications > 0,
         }
@@ -225,13 +233,12 @@ def _wires(world: World) -> Value:
     """Every wire on which something is ever said; a wire is named by the letters of its ends."""
     letters = {peer: _letter(core) for peer, core in world.cores.items()}
     letters |= {peer: _ROLE_LETTERS[role] for peer, role in world.dead.items()}
-    found = {name: () for name in ("rd", "dr", "rp", "dp", "pd")}
-    spoken = {
-        letters[sender] + letters[receiver]: tuple(_message(message) for message in messages)
-        for (sender, receiver), messages in world.wires.items()
-    }
-    invariant(spoken.keys() <= found.keys(), f"the twin has no wire for one of {sorted(spoken)}")
-    return mapped({**found, **spoken})
+    found: dict[int | str, Value] = dict.fromkeys(_WIRES, ())
+    for (sender, receiver), messages in world.wires.items():
+        name = letters[sender] + letters[receiver]
+        invariant(name in found, f"the twin has no wire {name}")
+        found[name] = tuple(_message(message) for message in messages)
+    return mapped(found)
 
 
 def _letter(core: object) -> str:

