@@ -200,6 +200,22 @@ def test_without_a_fence_a_bad_manifest_is_believed_by_the_core_too():
     ]
 
 
+def test_a_layer_that_was_left_out_is_left_out_of_the_core_too_and_told():
+    lines = [dict(line) for line in GOOD]
+    for line in lines:
+        if "start" in line:
+            line["start"] = {**line["start"], "without": ["manifest"], "faults": ["some/fault"]}
+    report = check(lines)
+    assert report.conforms
+    assert report.nodes[0].unsafe == ("fault some/fault", "without manifest")
+    assert ", fault some/fault, without manifest" in render_trace(report)
+    assert [found.kind for found in check(with_bad_manifest(lines)).violations][-1] is ViolationKind.CORE
+    lines[0]["start"] = {**lines[0]["start"], "without": ["manifesto"]}
+    assert any(
+        words.startswith("'manifesto' is no layer that can be switched off") for _, words in why(lines)
+    )
+
+
 def with_bad_manifest(lines):
     """The writer claims a page more, in what it sent and in what decode heard."""
     lines = copy.deepcopy(lines)

@@ -92,7 +92,7 @@ def _run(config: ComputeConfig, me: Peer, status: StatusWriter, trace: NodeTrace
     )
     node.attach(plane)
     if trace is not None:
-        node.keep_trace(trace, fence=config.fence, faults=config.faults)
+        node.keep_trace(trace, fence=config.fence, faults=config.faults, without=config.layers_off)
     plane.announce(node.hello())
     plane.start()
     signal.signal(signal.SIGTERM, lambda *_: node.stop())

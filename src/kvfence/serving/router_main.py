@@ -56,7 +56,8 @@ async def _serve(config: RouterConfig, me: Peer, status: StatusWriter, trace: No
     core = _core(config, me, decisions)
     node = RouterNode(core, loop=loop, started_at=time.time())
     if trace is not None:
-        node.observe(trace.watch(core, Role.ROUTER, None, fence=config.fence, faults=config.faults))
+        facts = {"fence": config.fence, "faults": config.faults, "without": config.layers_off}
+        node.observe(trace.watch(core, Role.ROUTER, None, **facts))
     for fault in config.faults:
         node.stats.set("unsafe_faults", 1, fault=fault)
     for layer in config.layers_off:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kvfence.protocol.words import Peer, Role
 from kvfence.verification.conformance_core import CoreCheck
@@ -45,7 +46,8 @@ class NodeReport:
     """One incarnation in a trace. `is_whole`: its last line is there.
 
     `stand_ins` counts events for which no table has a row, `left_open` the records (a router's requests, the
-    others' leases) that had not come home when the trace ended.
+    others' leases) that had not come home when the trace ended. `unsafe` names what was switched on or off:
+    faults, layers, the fence.
     """
 
     peer: Peer
@@ -54,6 +56,7 @@ class NodeReport:
     is_whole: bool
     stand_ins: int
     left_open: int
+    unsafe: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +182,15 @@ class _Node:
         stand_ins = 0 if self._rows is None else self._rows.stand_ins
         role = Role.ROUTER if self.start is None else self.start.role
         left_open = 0 if self._rows is None else self._rows.left_open
-        return NodeReport(peer, role, self.steps, self.is_whole, stand_ins, left_open)
+        unsafe = () if self.start is None else tuple(_unsafe(self.start.facts))
+        return NodeReport(peer, role, self.steps, self.is_whole, stand_ins, left_open, unsafe)
+
+
+def _unsafe(facts: Mapping[str, Any]) -> Iterator[str]:
+    if facts.get("fence") == "off":
+        yield "the fence off"
+    yield from (f"fault {name}" for name in facts.get("faults") or ())
+    yield from (f"without {name}" for name in facts.get("without") or ())
 
 
 _Check = CoreCheck | RequestCheck | DecodePageCheck | PrefillPageCheck
@@ -222,6 +233,7 @@ def _words(node: NodeReport) -> str:
     words = [f"{node.steps:,} steps", "whole" if node.is_whole else "a prefix: it was ended, or runs"]
     if node.stand_ins:
         words.append(f"{node.stand_ins} events without a row")
+    words += node.unsafe
     if node.left_open:
         words.append(f"{node.left_open} {'requests' if node.role is Role.ROUTER else 'leases'} not home")
     return ", ".join(words)

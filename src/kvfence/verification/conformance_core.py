@@ -26,7 +26,7 @@ from kvfence.protocol import (
     commands,
     events,
 )
-from kvfence.protocol.errors import KvfenceError
+from kvfence.protocol.errors import KvfenceError, OperatorError
 from kvfence.protocol.trace import show_step
 from kvfence.protocol.trace_read import read_fields
 from kvfence.protocol.vocabulary import Event
@@ -90,7 +90,7 @@ class CoreCheck:
     def __init__(self, start: Start) -> None:
         """Raise ValueError for a first line that no core was made with."""
         facts = start.facts
-        decisions = _Believing() if facts.get("fence") == "off" else Decisions()
+        decisions = _decisions(facts)
         self._prefix: _ToldPrefix | None = None
         self._core: Core
         self.has_differed = False
@@ -122,6 +122,22 @@ class CoreCheck:
                 self.has_differed = True
                 yield ViolationKind.CORE, f"the core's {what} are others: {_difference(does, did)}"
                 return
+
+
+def _decisions(facts: Mapping[str, Any]) -> Decisions:
+    """Return the shipped decisions, less the layers that the node says were left out: no fault is one."""
+    chosen: type[Decisions] = Decisions
+    without = facts.get("without") or []
+    if without:
+        from kvfence.faults import faulty_decisions, layer_named  # noqa: PLC0415 -- for unsafe runs alone
+
+        try:
+            chosen = faulty_decisions((), [layer_named(str(name)) for name in without])
+        except OperatorError as error:
+            raise ValueError(str(error)) from error
+    if facts.get("fence") == "off":
+        chosen = type("UnfencedDecisions", (_Believing, chosen), {})
+    return chosen()
 
 
 def _ledger(facts: Mapping[str, Any]) -> PageLedger:
