@@ -3,10 +3,12 @@
 import copy
 import json
 import random
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.house.source import ROOT
 from tests.protocol.test_prefill import Shelf
 from tests.protocol.test_schedules import CHOICES, FreesOnDeadline, come_home, network_faults, play
 from tests.protocol.test_schedules import STEPS_MAX as SCHEDULE_STEPS_MAX
@@ -136,6 +138,17 @@ def test_a_step_with_fields_that_no_step_has_is_found():
     at = next(i for i, line in enumerate(lines) if line.get("event") == "Submitted")
     lines[at]["of"] = {**lines[at]["of"], "prompt": "what tenant A wrote"}
     assert ("unreadable", "a Submitted has not the fields that are shown: prompt") in why(lines)
+
+
+def test_the_document_explains_every_field_of_a_line():
+    text = (ROOT / "docs" / "traces.md").read_text()
+    table = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    explained = {name for cell in table for name in re.findall(r"`(\w+)`", cell)}
+    shared = Recorded(prefix=Shelf)
+    shared.submit(8, 2)
+    shared.run()
+    written = {key for line in [*GOOD, *shared.stop()] for key in line}
+    assert explained == written | {"trace", "deployment", "version"}
 
 
 # ------------------------------------------------------------ beginnings and ends
