@@ -6,7 +6,7 @@ a prefix, up to its end; where it is not there, not at all. Tokens are no comman
 received belongs to an attempt that its sender has started, at the next position that was heard of it.
 """
 
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -52,8 +52,8 @@ _RECEIVED: Mapping[type, Callable[[Any], tuple[object, ...]]] = MappingProxyType
 class _Link:
     """One ordered pair of incarnations. `received` waits for the sender's trace to be known to its end."""
 
-    sent: deque[Message] = field(default_factory=deque)
-    received: deque[tuple[Message, Place]] = field(default_factory=deque)
+    sent: list[Message] = field(default_factory=list)
+    received: list[tuple[Message, Place]] = field(default_factory=list)
 
 
 class MessageCheck:
@@ -102,14 +102,16 @@ class MessageCheck:
 
 
 def _unsent(sender: Peer, receiver: Peer, link: _Link, *, is_whole: bool) -> Iterator[Violation]:
-    sent = deque(link.sent)
+    """Find for each received message the next place at which it was sent; yield those that have none."""
+    places: dict[Message, list[int]] = {}
+    for number, message in enumerate(link.sent):
+        places.setdefault(message, []).append(number)
+    after = 0
     for message, place in link.received:
-        skipped = 0
-        while skipped < len(sent) and sent[skipped] != message:
-            skipped += 1
-        if skipped < len(sent):
-            for _ in range(skipped + 1):
-                sent.popleft()
+        sent = places.get(message, [])
+        next_one = bisect_left(sent, after)
+        if next_one < len(sent):
+            after = sent[next_one] + 1
         elif is_whole:
             why = f"{' '.join(message)} came from {show(sender)}, which did not send it then"
             yield Violation(ViolationKind.MESSAGE, place, receiver.node, why)
