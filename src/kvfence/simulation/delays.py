@@ -50,6 +50,10 @@ class Delays:
         is_slow = not self.is_calm and feature in self._swarm.features and self._rng.random() < 0.1
         return self._rng.choice((300 * MS, 3 * SECOND)) if is_slow else mean_us
 
+    @property
+    def _landing_us(self) -> int:
+        return min(self._swarm.landing_us, 10 * MS) if self.is_calm else self._swarm.landing_us
+
     def _happens(self, chance: float) -> bool:
         return not self.is_calm and chance > 0 and self._rng.random() < chance
 
@@ -68,7 +72,7 @@ class Delays:
             is_lost = self._rng.random() < 0.3
             delay_us = self._after(self._rng.choice((MS, 100 * MS, 3 * SECOND)))
             return (h.Vanish(*happening) if is_lost else happening), delay_us
-        delay_us = self._after(self._slowed(self._swarm.landing_us, Feature.SLOW_WRITES))
+        delay_us = self._after(self._slowed(self._landing_us, Feature.SLOW_WRITES))
         if self._happens(self._swarm.failure):
             is_quiet = write.at == 0 and write.part == 0 and self._rng.random() < 0.5
             return h.FailWrite(*happening, is_quiet), delay_us
@@ -82,5 +86,5 @@ class Delays:
 
     def _draw_cut(self, happening: h.CutDone) -> tuple[h.Happening, int]:
         delay_us = self._after(self._rng.choice((20 * MS, 500 * MS, 3 * SECOND)))
-        is_unproven = Feature.UNPROVEN_CUTS in self._swarm.features and self._happens(0.3)
+        is_unproven = Feature.UNPROVEN_CUTS in self._swarm.features and self._happens(0.6)
         return (h.CutFails(*happening) if is_unproven else happening), delay_us

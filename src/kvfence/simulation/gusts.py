@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from random import Random
 
-from kvfence.protocol.words import Role
+from kvfence.protocol import DecodeCore
+from kvfence.protocol.words import Peer, Role
 from kvfence.simulation.neighbours import role_of
 from kvfence.simulation.swarm import Feature, Swarm
 from kvfence.world import World
@@ -18,6 +19,7 @@ BUDGET = {
     Feature.CRASH_DECODE: 3,
     Feature.PAUSES: 3,
     Feature.FALSE_SUSPICION: 2,
+    Feature.STRAYS: 2,
 }
 CRASHING = {
     Feature.CRASH_ROUTER: Role.ROUTER,
@@ -53,13 +55,31 @@ class Gusts:
             sender, receiver = rng.choice(list(world.wires))
             yield from [h.Drop(sender, receiver)] * len(world.wires[sender, receiver])
         elif feature in CRASHING:
-            found = [peer for peer in world.cores if role_of(peer) is CRASHING[feature]]
-            yield from [h.Crash(rng.choice(found))] if found else []
+            yield from map(h.Crash, self._one_of(world, CRASHING[feature]))
         elif feature is Feature.PAUSES:
-            found = [peer for peer in world.cores if peer not in world.paused]
-            yield from [h.Pause(rng.choice(found))] if found else []
+            yield from map(h.Pause, self._one_of(world, rng.choice((None, Role.PREFILL))))
         elif feature is Feature.FALSE_SUSPICION:
             yield from self._suspicions(world)
+        elif feature is Feature.STRAYS:
+            yield from self._strays(world)
+
+    def _one_of(self, world: World, role: Role | None) -> list[Peer]:
+        """One process, rather one with a write under way: there it hurts."""
+        found = [peer for peer in world.cores if role is None or role_of(peer) is role]
+        ends = {end for key, write in world.writes.items() for end in (key[0], write.decode)}
+        writing = [peer for peer in found if peer in ends]
+        pool = writing if writing and self._rng.random() < 0.7 else found
+        return [self._rng.choice(pool)] if pool else []
+
+    def _strays(self, world: World) -> Iterator[h.Happening]:
+        idle = [
+            h.Stray(peer, lease)
+            for peer, core in world.cores.items()
+            if isinstance(core, DecodeCore)
+            for lease in core.leases
+        ]
+        if idle:
+            yield self._rng.choice(idle)
 
     def _suspicions(self, world: World) -> Iterator[h.Happening]:
         pairs = [

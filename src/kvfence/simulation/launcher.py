@@ -38,7 +38,7 @@ class Launcher:
     def look(self) -> None:
         """See to the dead, and to connections that are gone."""
         for peer in self._world.dead:
-            self._appoint(h.Restart(peer), (50 * MS, SECOND, 7 * SECOND))
+            self._appoint(h.Restart(peer), (0, 50 * MS, SECOND, 7 * SECOND))
         for renewal in self._neighbours.renewable():
             self._appoint(renewal, (10 * MS, 500 * MS))
 

@@ -1,5 +1,6 @@
 """Whether a happening can happen in a world as it stands: for weather, and for replays that skip."""
 
+from kvfence.protocol import DecodeState
 from kvfence.protocol.words import LeaseId, Peer
 from kvfence.world import Link, World, Write
 from kvfence.world import happenings as h
@@ -74,6 +75,11 @@ def _is_weather_possible(world: World, happening: h.Happening) -> bool:
             return happening.peer in world.cores
         case h.Restart():
             return happening.peer in world.dead
+        case h.Stray():
+            core = world.decode_core(happening.decode)
+            record = None if core is None else core.leases.get(happening.lease)
+            is_idle = record is not None and record.state in (DecodeState.RESERVED, DecodeState.VERIFYING)
+            return is_idle and world.is_active(happening.decode)
         case h.Pause():
             return world.is_active(happening.peer)
         case h.Resume():

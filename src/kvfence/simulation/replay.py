@@ -37,6 +37,8 @@ def replay(swarm: Swarm, decisions: Decisions, script: Sequence[Step], kind: Kin
         played.append((when_us, happening))
         if kind is Kind.LAW:
             _find_broken_laws(world)
+        if kind is Kind.FENCE and world.catches:
+            return tuple(played)
         if any(finding.kind is kind for finding in world.findings):
             return tuple(played)
     if kind is Kind.NOT_HOME and not world.findings and is_stuck(world):

@@ -72,6 +72,8 @@ class Run:
         if len(self.script) >= HAPPENINGS_MAX:
             self.world.find(Kind.NOT_HOME, NOBODY, f"no end after {HAPPENINGS_MAX} happenings")
             return True
+        if self.world.catches and Kind.FENCE in self._stops_at and not self.world.findings:
+            self.world.find(Kind.FENCE, NOBODY, f"{', '.join(self.world.catches)} spoke")
         return any(finding.kind in self._stops_at for finding in self.world.findings)
 
     def _take(self, number: int, item: Item) -> None:

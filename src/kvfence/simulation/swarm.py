@@ -35,6 +35,7 @@ class Feature(Enum):
     CRASH_DECODE = "crashing decode nodes"
     PAUSES = "stopped processes"
     FALSE_SUSPICION = "false suspicion"
+    STRAYS = "events that should not come"
     UNPROVEN_CUTS = "cuts without proof"
     LIVING_CUTS = "cuts that kill nobody"
     SHORT_TIMERS = "short deadlines"
@@ -62,13 +63,24 @@ class Swarm:
 
 GUSTS = (
     (Feature.ABORTS, 1 / 40),
-    (Feature.LOST_WIRES, 1 / 200),
-    (Feature.PARTITIONS, 1 / 250),
-    (Feature.CRASH_ROUTER, 1 / 500),
-    (Feature.CRASH_PREFILL, 1 / 200),
-    (Feature.CRASH_DECODE, 1 / 300),
-    (Feature.PAUSES, 1 / 150),
-    (Feature.FALSE_SUSPICION, 1 / 250),
+    (Feature.LOST_WIRES, 1 / 100),
+    (Feature.PARTITIONS, 1 / 150),
+    (Feature.CRASH_ROUTER, 1 / 250),
+    (Feature.CRASH_PREFILL, 1 / 80),
+    (Feature.CRASH_DECODE, 1 / 150),
+    (Feature.PAUSES, 1 / 80),
+    (Feature.FALSE_SUSPICION, 1 / 120),
+    (Feature.STRAYS, 1 / 150),
+)
+
+
+# What is rare alone and rarer together: some runs have one of these whole.
+THEMES = (
+    (Feature.SLOW_WRITES, Feature.CRASH_PREFILL, Feature.UNPROVEN_CUTS, Feature.PAUSES),
+    (Feature.SLOW_WRITES, Feature.CRASH_DECODE, Feature.CRASH_PREFILL, Feature.BURSTS),
+    (Feature.SLOW_WRITES, Feature.ABORTS, Feature.SHORT_TIMERS, Feature.BURSTS),
+    (Feature.LOSS, Feature.ABORTS, Feature.STRAYS, Feature.SLOW_WRITES),
+    (Feature.PREFIXES, Feature.ABORTS),
 )
 
 
@@ -88,11 +100,13 @@ def draw_swarm(seed: int) -> Swarm:
         gusts=tuple((feature, chance * strength) for feature, chance in GUSTS if feature in features),
         calm_us=last_us + rng.choice((50 * MS, 500 * MS, 5 * SECOND, 20 * SECOND)),
         latency_us=rng.choice((200, 2 * MS, 20 * MS)),
-        landing_us=rng.choice((100, MS, 10 * MS)),
-        compute_us=rng.choice((MS, 10 * MS, 50 * MS)),
-        loss=rng.choice((0.01, 0.05)) if Feature.LOSS in features else 0.0,
+        landing_us=rng.choice(
+            (MS, 10 * MS, 400 * MS) if Feature.SLOW_WRITES in features else (100, MS, 10 * MS)
+        ),
+        compute_us=rng.choice((MS, 5 * MS, 30 * MS)),
+        loss=rng.choice((0.01, 0.05, 0.2)) if Feature.LOSS in features else 0.0,
         repeat=0.2 if Feature.REPEATS in features else 0.0,
-        failure=rng.choice((0.01, 0.05)) if Feature.FAILED_WRITES in features else 0.0,
+        failure=rng.choice((0.01, 0.1)) if Feature.FAILED_WRITES in features else 0.0,
     )
 
 
@@ -103,12 +117,15 @@ def _draw_features(rng: Random) -> frozenset[Feature]:
     for feature in (Feature.BURSTS, Feature.TORN_WRITES, Feature.PREFIXES, Feature.SHORT_TIMERS):
         if rng.random() < 0.5:
             weather ^= {feature}
-    return frozenset(weather)
+    theme = rng.choice(THEMES) if rng.random() < 0.4 else ()
+    return frozenset(weather.union(theme))
 
 
 def _draw_config(rng: Random, features: frozenset[Feature]) -> WorldConfig:
     page_tokens = rng.choice((1, 2, 2, 3, 4))
-    prefill_pages, decode_pages = rng.randint(2, 7), rng.randint(2, 8)
+    prefill_pages, decode_pages = rng.choice((2, 3, 4, 6, 9)), rng.choice((2, 3, 5, 8, 12))
+    if Feature.PREFIXES in features:  # cached pages need room beside those in use
+        prefill_pages, decode_pages = prefill_pages + rng.choice((0, 8)), max(4, decode_pages)
     smallest = min(prefill_pages, decode_pages) * page_tokens
     context_tokens = rng.choice((smallest, smallest, smallest + rng.randint(1, 2 * smallest), 10 * smallest))
     if rng.random() < 0.1:
@@ -137,9 +154,9 @@ def _draw_router(
 ) -> RouterConfig:
     config = RouterConfig(context_tokens=context_tokens, page_tokens=page_tokens)
     if Feature.SHORT_TIMERS in features:
-        config = replace(config, request_ms=rng.choice((300, 5_000)), queue_ms=rng.choice((50, 1_000)))
+        config = replace(config, request_ms=rng.choice((1_000, 8_000)), queue_ms=rng.choice((200, 4_000)))
     if Feature.TINY_BOUNDS in features:
-        config = replace(config, queue_max=rng.choice((1, 3)), requests_max=rng.choice((2, 5)))
+        config = replace(config, queue_max=rng.choice((3, 8)), requests_max=rng.choice((5, 12)))
     return replace(config, retries_max=rng.choice((1, 1, 0, 2)))
 
 

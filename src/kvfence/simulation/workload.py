@@ -10,6 +10,7 @@ from random import Random
 from kvfence.world import Ask, WorldConfig
 
 MS = 1_000
+FAMILIES_MAX = 2
 FAMILY_TOKENS, OWN_TOKENS = 1_000, 10_000  # ids of a family's tokens, and of those of one prompt alone
 
 
@@ -24,7 +25,7 @@ class Arrival:
 
 def draw_arrivals(rng: Random, config: WorldConfig, *, is_bursty: bool) -> tuple[Arrival, ...]:
     """Draw the requests of a run, in the order in which they come."""
-    count, tenants, families = rng.randint(3, 16), rng.randint(1, 3), rng.randint(1, 2)
+    count, tenants, families = rng.randint(4, 24), rng.randint(1, 3), rng.randint(1, FAMILIES_MAX)
     gap_us = 0 if is_bursty else rng.choice((2 * MS, 30 * MS, 300 * MS))
     at_us, arrivals = 0, []
     for request in range(1, count + 1):
@@ -37,11 +38,22 @@ def draw_arrivals(rng: Random, config: WorldConfig, *, is_bursty: bool) -> tuple
 def draw_ask(rng: Random, config: WorldConfig, request: int, tenant: str, family: int) -> Ask:
     """Draw one request."""
     prompt_tokens, max_tokens = _draw_sizes(rng, config)
-    shared = rng.choice((0, 0, prompt_tokens, rng.randint(0, prompt_tokens)))
-    own = OWN_TOKENS + 1_000 * request
-    prompt = tuple(family * FAMILY_TOKENS + p if p < shared else own + p for p in range(prompt_tokens))
+    prompt = _draw_prompt(rng, config, request, prompt_tokens, family)
     stop_after = rng.randint(1, max_tokens) if rng.random() < 0.3 else None
     return Ask(request, tenant, prompt, max_tokens, stop_after)
+
+
+def _draw_prompt(
+    rng: Random, config: WorldConfig, request: int, prompt_tokens: int, family: int
+) -> tuple[int, ...]:
+    """A prompt that begins as others of its family do, or whose pages are each of some family, or its own."""
+    own = OWN_TOKENS + 1_000 * request
+    if rng.random() < 0.4:
+        families = [rng.randint(1, FAMILIES_MAX) for _ in range(prompt_tokens)]
+        page = config.page_tokens
+        return tuple(families[p // page] * FAMILY_TOKENS + p for p in range(prompt_tokens))
+    shared = rng.choice((0, prompt_tokens, rng.randint(0, prompt_tokens)))
+    return tuple(family * FAMILY_TOKENS + p if p < shared else own + p for p in range(prompt_tokens))
 
 
 def limit_of(config: WorldConfig) -> int:
@@ -56,9 +68,9 @@ def _draw_sizes(rng: Random, config: WorldConfig) -> tuple[int, int]:
     (kind,) = rng.choices(("small", "edge", "long", "limit", "band"), (6, 2, 2, 1, 1))
     match kind:
         case "small":
-            return rng.randint(1, max(1, min(2 * page, limit - 1))), rng.randint(
-                1, max(1, min(4, limit // 2))
-            )
+            pages = 4 if config.has_prefix_cache else 2
+            prompt_tokens = rng.randint(1, max(1, min(pages * page, limit - 1)))
+            return prompt_tokens, rng.randint(1, max(1, min(4, limit - prompt_tokens)))
         case "edge":
             pages = rng.randint(1, max(1, limit // page - 1))
             return max(1, pages * page + rng.choice((-1, 0, 1))), rng.randint(1, max(1, min(3, page)))
