@@ -10,7 +10,8 @@ Why each renaming is sound (two states with one key behave alike):
 - Epochs. They are compared for equality alone, and a lease makes one that the page never had. A page that
   was leased twice behaves as one that was leased seven times.
 - Owners on prefill, attempts: equality alone, and a new one differs from all others.
-- Lease numbers: equality and order. The next one is above all others, whatever its value.
+- Lease numbers: equality and order. The next one is above all others, whatever its value. Of a lowest live
+  number only matters which lease numbers lie below it: two bounds with none between them do the same.
 - Requests of a kind that a scope declares: their asks differ in nothing but names.
 - Batch numbers and incarnations are few; they stay as they are.
 - An aborted or ended attempt that nobody else in the state speaks of (a tombstone) can never be asked for
@@ -24,6 +25,7 @@ time and never hides a state.
 """
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable
 from hashlib import blake2b
 from itertools import chain, count
@@ -37,6 +39,7 @@ UNNAMED = 0xFFFF
 
 _names = attrgetter("names")
 _seqs = attrgetter("seqs")
+_bounds = attrgetter("bounds")
 _shape = attrgetter("shape")
 
 
@@ -54,11 +57,13 @@ def key_function(layout: Layout) -> Callable[[State], int]:
             parts += [state[pages[page]] for page in order] if order else [state[page] for page in pages]
         parts += [state[place] for place in rest]
         names = list(chain.from_iterable(map(_names, parts)))
-        index = dict(zip(dict.fromkeys(names), count()))
+        index = dict(zip(dict.fromkeys(names), count(), strict=False))
         seqs = list(chain.from_iterable(map(_seqs, parts)))
-        rank = dict(zip(sorted(set(seqs)), count()))
+        order = sorted(set(seqs))
+        rank = dict(zip(order, count(), strict=False))
         text = array("H", map(index.__getitem__, names))
         text.extend(map(rank.__getitem__, seqs))
+        text.extend(bisect_left(order, bound) for bound in chain.from_iterable(map(_bounds, parts)))
         digest = blake2b(b"".join(map(_shape, parts)), digest_size=KEY_BYTES)
         digest.update(text.tobytes())
         digest.update(_loose_ends([state[place] for place in nodes], [state[p] for p in requests], index))
@@ -71,10 +76,9 @@ def _loose_ends(nodes: list[Part], requests: list[Part], index: dict[int, int]) 
     """Tombstones that somebody may still ask about, and clients, by the names that they have by now."""
     text = array("H")
     for part in nodes:
-        if part.tombs:
-            kept = sorted(index[name] for name in part.tombs if name in index)
-            text.append(len(kept))
-            text.extend(kept)
+        kept = sorted(index[name] for name in part.tombs if name in index)
+        text.append(len(kept))
+        text.extend(kept)
     ends = []
     for part in requests:
         named = index.get(part.names[0], UNNAMED)

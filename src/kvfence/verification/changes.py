@@ -79,6 +79,7 @@ class Maker:
                 sink.put(message.shape.hex())
                 sink.names += message.names
                 sink.seqs += message.seqs
+                sink.bounds += message.bounds
         return self.parts.intern(value, sink)
 
     def request(self, request: int, client: Any, home: Peer | None, aborted: int) -> Part:

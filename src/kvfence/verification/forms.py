@@ -143,7 +143,7 @@ def put_message(sink: Sink, content: Content, message: Any) -> None:
         case events.Close():
             sink.lease(message.lease)
         case events.LowestLive():
-            sink.seq(message.sender.incarnation, message.sequence)
+            sink.bound(message.sender.incarnation, message.sequence)
         case _:
             raise TypeError(f"a {type(message).__name__} is no message: give it a form")
 

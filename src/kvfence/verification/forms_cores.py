@@ -149,7 +149,7 @@ def _put_prefill(sink: Sink, content: Content, core: PrefillCore, node: Node) ->
         memory = core.memory[peer]
         sink.put("memory", len(memory.outcomes))
         sink.peer(peer)
-        sink.seq(peer.incarnation, memory.floor)
+        sink.bound(peer.incarnation, memory.floor)
         for sequence in sorted(memory.outcomes):
             sink.seq(peer.incarnation, sequence)
             put_outcome(sink, content, memory.outcomes[sequence])
@@ -218,7 +218,7 @@ def _put_decode(sink: Sink, content: Content, core: DecodeCore, node: Node) -> N
     sink.put("decode")
     _put_ledger(sink, pool, core.ledger, held, incarnation)
     sink.seq(incarnation, core.next_sequence)
-    sink.seq(incarnation, core._lowest_told)
+    sink.put(core._lowest_told == core.lowest_live)
     timers = {(timer.kind, timer.key) for _, timer in node.timers}
     sink.put(len(core.leases))
     for lease, record in core.leases.items():

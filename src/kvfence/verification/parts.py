@@ -1,10 +1,11 @@
 """Parts of a global state: each distinct one exists once, with the form that goes into a state's key.
 
 Rules: a part is never changed. Two parts are the same object exactly when they have the same form, so that
-a state is a tuple of parts and is compared by identity. A form is three things: `shape`, a digest of
+a state is a tuple of parts and is compared by identity. A form is four things: `shape`, a digest of
 everything that has no name; `names`, the names in order of appearance (pages, epochs, owners, requests,
-attempts), of which only equality matters; `seqs`, lease numbers, of which only order matters. `tombs` are
-names that matter only while something else in the state has them too.
+attempts), of which only equality matters; `seqs`, lease numbers, of which only order matters; `bounds`, of
+which only matters which lease numbers lie below. `tombs` are names that matter only while something else in
+the state has them too.
 
 It does not know what a part means: `forms*.py` write the forms, `canonical.py` joins them.
 """
@@ -21,13 +22,14 @@ SHAPE_BYTES = 16
 class Part:
     """One part. `value` is what a world is filled from; `moves` is filled by whoever asks what can happen."""
 
-    __slots__ = ("bare", "cache", "moves", "names", "pages", "seqs", "shape", "tombs", "value")
+    __slots__ = ("bare", "bounds", "cache", "moves", "names", "pages", "seqs", "shape", "tombs", "value")
 
     def __init__(self, value: Any, sink: "Sink") -> None:
         self.value = value
         self.shape = sink.digest()
         self.names = tuple(sink.names)
         self.seqs = tuple(sink.seqs)
+        self.bounds = tuple(sink.bounds)
         self.tombs = tuple(sink.tombs)
         self.pages = tuple(sink.pages)
         self.bare = self.shape if sink.bare is None else digest_of(sink.bare)
@@ -65,20 +67,21 @@ class Names:
 class Sink:
     """Where a form is written. Each method takes one word of the protocol and files it where it belongs."""
 
-    __slots__ = ("_names", "bare", "names", "pages", "seqs", "shape", "tombs")
+    __slots__ = ("_names", "bare", "bounds", "names", "pages", "seqs", "shape", "tombs")
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self.shape: list[object] = []
         self.names: list[int] = []
         self.seqs: list[int] = []
+        self.bounds: list[int] = []
         self.tombs: list[int] = []
         self.pages: list[int] = []
         self.bare: object = None
 
     def digest(self) -> bytes:
         """Digest of the shape, with how many names and numbers belong to it."""
-        return digest_of((self.shape, len(self.names), len(self.seqs)))
+        return digest_of((self.shape, len(self.names), len(self.seqs), len(self.bounds)))
 
     def put(self, *items: object) -> None:
         """Write what has no name: numbers, strings, None."""
@@ -121,6 +124,13 @@ class Sink:
         self.shape.append(incarnation)
         self.seqs.append((incarnation << 40) + sequence)
 
+    def bound(self, incarnation: int, sequence: int) -> None:
+        """Write a number below which leases are forgotten."""
+        if self._names.numbered:
+            self.shape.append(sequence)
+        self.shape.append(incarnation)
+        self.bounds.append((incarnation << 40) + sequence)
+
     def lease(self, lease: LeaseId) -> None:
         """Write the name of a lease."""
         self.seq(lease.incarnation, lease.sequence)
@@ -162,6 +172,7 @@ class Parts:
             sink.digest(),
             tuple(sink.names),
             tuple(sink.seqs),
+            tuple(sink.bounds),
             tuple(sink.tombs),
             tuple(sink.pages),
         )
