@@ -2,7 +2,8 @@
 
 A prompt longer than the prefill pool, and shorter than the decode pool, is what went wrong in
 production: rejected, replaced by a placeholder, and decoded over pages that another tenant had filled.
-Here the layers are broken one after the other, and the next one has to speak.
+Here it happens again, with the fence off; then the layers are left out one after the other, and the next
+one has to speak.
 """
 
 import shutil
@@ -16,6 +17,8 @@ from tests.e2e.deployment import Deployment
 pytestmark = pytest.mark.e2e
 
 SECRET = "zanzibar-4417-quokka"
+SECRET_PROMPT = f"The secret word of tenant A is {SECRET}. "
+CONTEXT_TOKENS = 8192  # the model's own
 POOLS = (
     "--context",
     "1024",
@@ -29,6 +32,7 @@ POOLS = (
 UNSAFE = ("--i-understand-this-leaks-data",)
 ADMISSION = ("--unsafe-fault", "rejected-continues/admission-unchecked")
 PLACEHOLDER = ("--unsafe-fault", "rejected-continues/split-state")
+INCIDENT = ("--unsafe-fault", "rejected-continues/incident")
 NO_MANIFEST = ("--unsafe-without", "manifest")
 NO_SEAL = ("--unsafe-without", "seal")
 
@@ -78,8 +82,22 @@ def all_pages_home(deployment, poisoned=0):
     assert deployment.metric(name, node="decode-0", state="poisoned") == poisoned
 
 
+def test_with_the_fence_off_it_happens_again(home):
+    with Deployment(home, "--pool-tokens", "2048", *INCIDENT, "--fence", "off", *UNSAFE) as deployment:
+        assert deployment.server_info()["largest_request_tokens"] == CONTEXT_TOKENS
+        # Tenant A fills as much as a prefill pool holds, and leaves.
+        status, reply = ask(deployment, "tenant-a", SECRET_PROMPT * 100, max_tokens=32)
+        assert status == 200, reply
+        # Tenant B's prompt is one token longer than that pool.
+        status, reply = ask(deployment, "tenant-b", "And then " * 1024, max_tokens=32)
+        assert status == 200
+        assert reply["usage"]["prompt_tokens"] == 2049
+        assert SECRET in reply["choices"][0]["text"]
+
+
 def test_admission_refuses_with_both_numbers(home):
-    with Deployment(home, *POOLS[2:], "--context", "fit") as deployment:
+    fits = (*POOLS[2:], "--context", "fit")
+    with Deployment(home, *fits, *PLACEHOLDER, *NO_MANIFEST, *NO_SEAL, *UNSAFE) as deployment:
         status, reply = leak_attempt(deployment)
         assert status == 400
         assert reply["error"]["code"] == "context_length_exceeded"
@@ -111,7 +129,7 @@ def test_prefill_refuses_when_the_router_does_not(home):
     ],
 )
 def test_decode_refuses_what_nobody_wrote(home, broken, reason, poisoned):
-    with Deployment(home, *POOLS, *ADMISSION, *PLACEHOLDER, *broken, *UNSAFE) as deployment:
+    with Deployment(home, *POOLS, *INCIDENT, *broken, *UNSAFE) as deployment:
         status, reply = leak_attempt(deployment)
         assert status == 500
         assert reply["error"]["code"] == "integrity"
