@@ -31,7 +31,7 @@ def arguments() -> argparse.Namespace:
         metavar="NAME",
         help="a role, a row (decode:RESERVED/ABORT) or one mutant (decode:RESERVED/ABORT drop); repeatable",
     )
-    parser.add_argument("--sample", action="store_true", help=f"every {SAMPLE_STRIDE}st mutant")
+    parser.add_argument("--sample", action="store_true", help=f"every {SAMPLE_STRIDE}th mutant")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants tried at once")
     parser.add_argument("--verbose", action="store_true", help="say of each mutant what killed it")
     return parser.parse_args()

@@ -19,11 +19,12 @@ def read(path: Path = LIST) -> dict[str, str]:
     entries = tomllib.loads(path.read_text(encoding="utf-8")).get("equivalent", [])
     reasons: dict[str, str] = {}
     for entry in entries:
-        if set(entry) != {"mutant", "reason"} or not entry["reason"].strip():
-            raise ValueError(f"{path.name}: {entry} must have a mutant and a reason, and nothing else")
-        if entry["mutant"] in reasons:
-            raise ValueError(f"{path.name}: {entry['mutant']} is listed twice")
-        reasons[entry["mutant"]] = entry["reason"].strip()
+        if set(entry) != {"mutants", "reason"} or not entry["mutants"] or not entry["reason"].strip():
+            raise ValueError(f"{path.name}: {entry} must have mutants and a reason, and nothing else")
+        for name in entry["mutants"]:
+            if name in reasons:
+                raise ValueError(f"{path.name}: {name} is listed twice")
+            reasons[name] = " ".join(entry["reason"].split())
     return reasons
 
 

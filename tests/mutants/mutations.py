@@ -1,11 +1,13 @@
 """What can be wrong with one row of a table: the list of all mutations, their names, and how one is applied.
 
-Three kinds, for each row of the three tables:
+Four kinds, for each row of the three tables:
 
 - `drop`: the row is missing, so that its fact is illegal there (in CLOSING: counted and ignored);
 - `to STATE`: the row leads to another state, for each other state of the role;
 - `silent`: the row's action is replaced by one that does nothing. A row whose action is `nothing` has no
-  such mutation: it would be the row itself.
+  such mutation: it would be the row itself;
+- `as ACTION`: the row has the action of another row, for each action that rows of its sort have (those of
+  ABSENT have no record to act on, and are a sort of their own).
 
 A mutation is named `role:STATE/FACT kind`, for example `decode:RESERVED/ABORT to VERIFYING`.
 
@@ -44,7 +46,7 @@ class Mutation:
 
     @property
     def group(self) -> str:
-        """drop, to or silent."""
+        """drop, to, silent or as."""
         return self.kind.partition(" ")[0]
 
     @property
@@ -59,6 +61,10 @@ class Mutation:
 
 def mutations_of(table: Table[Any, Any]) -> Iterator[Mutation]:
     """Yield all mutations of one table, row by row."""
+    actions = {
+        is_absent: sorted({r.action for (s, _), r in table.rows.items() if (s is table.absent) is is_absent})
+        for is_absent in (True, False)
+    }
     for (state, fact), row in table.rows.items():
         place = (table.role, state.name, fact.name)
         yield Mutation(*place, "drop", None)
@@ -67,6 +73,9 @@ def mutations_of(table: Table[Any, Any]) -> Iterator[Mutation]:
                 yield Mutation(*place, f"to {other.name}", Row(other, row.action))
         if row.action != NOTHING:
             yield Mutation(*place, "silent", Row(row.next_state, SILENT))
+        for action in actions[state is table.absent]:
+            if action not in (row.action, NOTHING):
+                yield Mutation(*place, f"as {action}", Row(row.next_state, action))
 
 
 def all_mutations() -> list[Mutation]:

@@ -14,7 +14,12 @@ from tests.mutants.killers import FOLDER, NO_KILLERS
 from tests.mutants.mutations import TABLES, Mutation
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mutants.md"
-GROUPS = {"drop": "row dropped", "to": "next state swapped", "silent": "action dropped"}
+GROUPS = {
+    "drop": "row dropped",
+    "to": "next state swapped",
+    "silent": "action dropped",
+    "as": "action swapped",
+}
 
 HEAD = """\
 # Mutants of the tables
@@ -22,10 +27,11 @@ HEAD = """\
 Written by `make mutants` after a full run; do not edit by hand.
 
 Each of the three tables in [the protocol](protocol.md) is data, so that every way to get one row wrong can
-be tried: the row is dropped, it leads to another state (each other state of the role, in turn), or its
-action does nothing. A row whose action is `nothing` has no mutant of the last kind. A mutant is *killed*
-when a test fails, or never ends; it is *equivalent* when nothing that a node says, keeps or counts can
-differ, and then it is listed below with the reason.
+be tried: the row is dropped; it leads to another state (each other state of the role, in turn); its action
+does nothing; it has another row's action (each other one, in turn). A row whose action is `nothing` has none
+of the third kind. A mutant is *killed* when a test fails, or never ends, or else when the explorer finds a
+broken law; it is *equivalent* when nothing that a node says, counts, or will ever do can differ, and then it
+is listed below with the reason.
 """
 
 
@@ -63,14 +69,22 @@ def score(mutations: list[Mutation], reasons: Mapping[str, str]) -> str:
     return f"**{killed:,} of {len(mutations):,} mutants killed, {equivalent} equivalent, 0 survive: 100 %.**"
 
 
+def equivalent(reasons: Mapping[str, str]) -> Iterator[str]:
+    """List the equivalent mutants by their reason."""
+    if not reasons:
+        yield "None."
+    for number, reason in enumerate(dict.fromkeys(reasons.values()), 1):
+        names = ", ".join(f"`{name}`" for name, other in reasons.items() if other == reason)
+        yield f"{number}. {reason} {names}."
+
+
 def page(mutations: list[Mutation], reasons: Mapping[str, str]) -> str:
     """Return the whole page."""
-    listed = [f"- `{name}`: {reason}" for name, reason in reasons.items()] or ["None."]
     parts = [
         HEAD,
         score(mutations, reasons) + f" Tables as of fingerprint `{fingerprint(mutations)}`.\n",
         "\n".join(counts(mutations, reasons)) + "\n",
         "## What may kill\n\n" + "\n".join(killers()) + "\n",
-        "## Equivalent mutants\n\n" + "\n".join(listed) + "\n",
+        "## Equivalent mutants\n\n" + "\n".join(equivalent(reasons)) + "\n",
     ]
     return "\n".join(parts)

@@ -8,7 +8,7 @@ from tests.mutants.page import PAGE, fingerprint, page
 from tests.mutants.runner import Fate, Verdict
 
 NAME = "decode:RESERVED/ABORT drop"
-ENTRY = f'[[equivalent]]\nmutant = "{NAME}"\nreason = "why"\n'
+ENTRY = f'[[equivalent]]\nmutants = ["{NAME}"]\nreason = "why"\n'
 
 
 def verdict(fate, *, by="", tests_run=3):
@@ -30,7 +30,12 @@ def test_the_list_names_mutants_alone():
 def test_an_entry_has_a_name_and_a_reason_once(tmp_path):
     assert listed(tmp_path, "") == {}
     assert listed(tmp_path, ENTRY) == {NAME: "why"}
-    for text in (ENTRY + ENTRY, ENTRY.replace('"why"', '" "'), ENTRY.replace("reason", "because")):
+    for text in (
+        ENTRY + ENTRY,
+        ENTRY.replace('"why"', '" "'),
+        ENTRY.replace("reason", "because"),
+        ENTRY.replace(f'"{NAME}"', ""),
+    ):
         with pytest.raises(ValueError, match="twice" if text == ENTRY + ENTRY else "must have"):
             listed(tmp_path, text)
 
@@ -62,5 +67,5 @@ def test_a_changed_row_or_list_makes_the_page_stale():
     assert page(mutations[1:], {}) != page(mutations, {})
     assert fingerprint(mutations[1:]) != fingerprint(mutations)
     with_one = page(mutations, {NAME: "why"})
-    assert f"- `{NAME}`: why" in with_one
+    assert f"1. why `{NAME}`." in with_one
     assert f"{len(mutations) - 1:,} of {len(mutations):,} mutants killed, 1 equivalent" in with_one

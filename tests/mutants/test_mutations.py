@@ -10,7 +10,7 @@ from tests.mutants.mutations import NOTHING, SILENT, TABLES, all_mutations, appl
 KEY = (DecodeState.RESERVED, DecodeFact.ABORT)
 
 
-def test_every_row_is_dropped_led_elsewhere_and_silenced():
+def test_every_row_is_dropped_led_elsewhere_silenced_and_given_another_action():
     by_row = {}
     for mutation in all_mutations():
         by_row.setdefault((mutation.role, *mutation.key), []).append(mutation.group)
@@ -20,6 +20,10 @@ def test_every_row_is_dropped_led_elsewhere_and_silenced():
         elsewhere = len(TABLES[place[0]].states) - 1
         silent = 0 if rows[place].action == NOTHING else 1
         assert (groups.count("drop"), groups.count("to"), groups.count("silent")) == (1, elsewhere, silent)
+        table = TABLES[place[0]]
+        is_absent = place[1] is table.absent
+        alike = {row.action for (state, _), row in table.rows.items() if (state is table.absent) is is_absent}
+        assert groups.count("as") == len(alike - {rows[place].action, NOTHING})
 
 
 def test_no_mutant_is_the_shipped_row_and_no_two_have_one_name():

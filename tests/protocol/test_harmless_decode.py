@@ -181,6 +181,22 @@ def test_a_verification_that_ends_after_its_lease_is_not_strange():
     assert rig.is_home("d0")
 
 
+def test_no_word_of_our_own_speaks_for_a_writer_that_may_still_write():
+    """Steps and verifications of a lease that was never handed over: illegal or stray, and no proof of quiet."""
+    rig = reserved()
+    lease = rig.lease().lease
+    rig.feed("d0", events.StepLaunched(70, (lease,)))
+    assert rig.decode.counts["illegal"] == 1
+    unmoved(rig, "d0", events.StepLaunched(71, (lease,)))
+    unmoved(rig, "d0", events.StepRetired(71))
+    unmoved(rig, "d0", events.SealsVerified(lease))
+    unmoved(rig, "d0", events.StepRetired(70))
+    assert rig.decode.ledger.count(PageState.CLOSING) == 4, "the writer has neither closed nor been cut"
+    rig.release(("d0", "p0"))
+    rig.run()
+    assert rig.is_home("d0")
+
+
 def test_a_close_is_asked_again_by_the_timer_alone():
     rig = decode_closing()
     lease = rig.lease().lease
