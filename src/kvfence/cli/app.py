@@ -12,6 +12,7 @@ from rich.console import Console
 from kvfence import __version__
 from kvfence.cli.endings import ending_well
 from kvfence.cli.faults import faults_app
+from kvfence.cli.replay import replay_command
 from kvfence.cli.serve import serve_command
 from kvfence.cli.simulate import simulate_command
 from kvfence.cli.verify import verify_command
@@ -42,6 +43,7 @@ def _root(
 
 
 app.add_typer(faults_app, name="faults")
+app.command("replay", help=replay_command.__doc__)(ending_well(replay_command))
 app.command("serve", help=serve_command.__doc__)(ending_well(serve_command))
 app.command("simulate", help=simulate_command.__doc__)(ending_well(simulate_command))
 app.command("verify", help=verify_command.__doc__)(ending_well(verify_command))
