@@ -1,8 +1,11 @@
 """The documents name what is there, every figure is explained, and each check can fail."""
 
+from collections.abc import Iterator
 from dataclasses import fields
 
+import click
 import pytest
+import typer
 from tests.house.documents import (
     DOCUMENTS,
     MADE_LATER,
@@ -14,6 +17,7 @@ from tests.house.documents import (
 )
 from tests.house.source import ROOT, modules, sample
 
+from kvfence.cli.app import app
 from kvfence.cli.serve import FLAGS
 from kvfence.serving.config import KEY_OF_FIELD, ServeConfig
 from kvfence.serving.metrics import HELP, ServingMetrics
@@ -21,6 +25,17 @@ from kvfence.serving.metrics import HELP, ServingMetrics
 SERVE_FLAGS = {f"--{KEY_OF_FIELD.get(name, name).replace('_', '-')}" for name in FLAGS}
 # Settings that are on can be turned off.
 OFF_FLAGS = {f"--no-{field.name.replace('_', '-')}" for field in fields(ServeConfig) if field.default is True}
+
+
+def flags_of(command: click.Command) -> Iterator[str]:
+    """Every flag of a command and of those below it."""
+    for parameter in command.params:
+        yield from (flag for flag in (*parameter.opts, *parameter.secondary_opts) if flag.startswith("--"))
+    for below in getattr(command, "commands", {}).values():
+        yield from flags_of(below)
+
+
+COMMAND_FLAGS = set(flags_of(typer.main.get_command(app)))
 
 
 def shown_metrics() -> set[str]:
@@ -36,7 +51,7 @@ def test_documents_name_what_is_there(name):
     text = (ROOT / name).read_text()
     faults = [
         *dead_links(name, text),
-        *unknown_flags(name, text, SERVE_FLAGS | OFF_FLAGS),
+        *unknown_flags(name, text, COMMAND_FLAGS | SERVE_FLAGS | OFF_FLAGS),
         *unknown_metrics(name, text, shown_metrics()),
         *missing_files(name, text),
     ]
