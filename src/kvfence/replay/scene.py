@@ -106,7 +106,6 @@ class Play:
 
     def prompts(self, count: Count) -> "Prompts":
         """Return what the tenants send; `count` counts the tokens of a text."""
-        b_tokens = B_BAND_TOKENS if self.scene is Scene.BAND else B_PLAIN_TOKENS
         a_text = f"Customer file of tenant A. The access code of the vault is {self.secret.phrase}. "
         b_text = "Please write a short story about a river and the people who live beside it. "
 
@@ -116,11 +115,15 @@ class Play:
         def a_prompt(tokens: int) -> str:
             return a_text * (tokens // each(a_text))
 
+        if self.scene is Scene.BAND:
+            b_prompt = b_text * -(-B_BAND_TOKENS // each(b_text))  # at least so long: a band has a lower end
+        else:
+            # It ends with a full page, which is what a short transfer leaves out.
+            b_prompt = (b_text * (B_PLAIN_TOKENS // each(b_text))).rstrip()
         return Prompts(
             a_first=Ask("tenant-a", a_prompt(A_FIRST_TOKENS), A_STAYS_TOKENS),
             a_second=Ask("tenant-a", a_prompt(A_SECOND_TOKENS), 1),
-            # At least so long: a band has a lower end.
-            b=Ask("tenant-b", b_text * -(-b_tokens // each(b_text)), B_ANSWER_TOKENS, frequency_penalty=1.0),
+            b=Ask("tenant-b", b_prompt, B_ANSWER_TOKENS, frequency_penalty=1.0),
             long=Ask("tenant-a", a_prompt(LONG_TOKENS), 1),
             small=Ask("tenant-b", "One plus one is", 2),
         )
