@@ -37,6 +37,7 @@ class FakeStream:
 
     def wait_first(self):
         self._deployment.asked.append("tenant-a stays")
+        return self._deployment.serves_first
 
     def close(self):
         self._deployment.asked.append("tenant-a leaves")
@@ -56,7 +57,7 @@ class FakeDeployment:
 
     def __init__(self):
         self.asked, self.statuses, self.leases, self.refuses = [], {}, 0, None
-        self.view = FakeView()
+        self.view, self.serves_first = FakeView(), True
         self.client = self
 
     def count_tokens(self, text):

@@ -85,8 +85,22 @@ ABORT = Abort(
     ),
     served_after=True,
 )
+OWN_PAGES = (MapPage(4, (Owner.READER,) * 4), MapPage(5, (Owner.READER,) * 2 + (Owner.NOBODY,) * 2))
+CONTROL_TRIAL = replace(
+    LEAKING_TRIAL,
+    sent_tokens=40,
+    answer=replace(
+        LEAKING_TRIAL.answer, text="A river ran by a town.", first_token_seconds=2.5, unsafe_header=None
+    ),
+    words=(),
+    page_map=PageMap(OWN_PAGES, 6, Origin.POOL),
+)
 FIX = Fix(
-    "kvfence: error: the context is larger", "kvfence serve --context fit", ADMISSION_TRIAL.answer, ABORT
+    "kvfence: error: the context is larger",
+    "kvfence serve --context fit",
+    ADMISSION_TRIAL.answer,
+    CONTROL_TRIAL,
+    ABORT,
 )
 
 

@@ -73,6 +73,7 @@ def test_an_answer_is_put_together_and_timed(server, client):
     assert (answer.status, answer.text, answer.finish) == (200, "one two", "length")
     assert (answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens) == (5, 2, 1)
     assert 0 < answer.first_token_seconds <= answer.seconds
+    assert answer.is_whole
     assert (answer.code, answer.unsafe_header, answer.ask) == (None, "a/b", ASK)
     (body,) = server.bodies
     assert (body["model"], body["prompt"], body["max_tokens"], body["temperature"]) == (
@@ -93,17 +94,21 @@ def test_a_refusal_is_an_answer_too(server, client):
     answer = client.complete(ASK)
     assert (answer.status, answer.code, answer.message) == (400, "context_length_exceeded", "too long")
     assert (answer.text, answer.first_token_seconds) == ("", None)
+    assert not answer.is_whole
+    with client.stream(ASK) as stream:
+        assert not stream.wait_first()
 
 
 def test_an_error_in_the_middle_is_kept(server, client):
     server.chunks = [event("one "), b'data: {"error": {"code": "integrity", "message": "torn"}}\n\n']
     answer = client.complete(ASK)
     assert (answer.status, answer.text, answer.code) == (200, "one ", "integrity")
+    assert not answer.is_whole
 
 
 def test_a_stream_can_be_left_standing_and_left(client):
     with client.stream(ASK) as first:
-        first.wait_first()
+        assert first.wait_first()
         assert client.complete(ASK).text == "one two"
         assert first.read().text == "one two"
 

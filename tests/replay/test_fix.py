@@ -13,7 +13,7 @@ from kvfence.replay import trial
 from kvfence.replay.client import Metrics
 from kvfence.replay.fix import show_abort, show_fix
 from tests.replay.fakes import FakeDeployment
-from tests.replay.samples import ABORT, FIX, PLAY
+from tests.replay.samples import ABORT, CONTROL_TRIAL, FIX, LEAKING_TRIAL, PLAY, page_map
 
 
 def with_moment(index, **changes):
@@ -47,6 +47,21 @@ def test_an_abort_that_shows_something_else_does_not_hold(broken):
 def test_the_prompt_must_be_refused_for_its_length():
     assert not replace(FIX, answer=replace(FIX.answer, status=503)).is_refused
     assert not replace(FIX, answer=replace(FIX.answer, code="busy")).is_refused
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        replace(CONTROL_TRIAL, words=("quokka",)),
+        replace(CONTROL_TRIAL, page_map=None),
+        replace(CONTROL_TRIAL, page_map=page_map(11)),
+        replace(CONTROL_TRIAL, answer=replace(CONTROL_TRIAL.answer, code="integrity")),
+    ],
+)
+def test_the_control_must_be_clean(broken):
+    assert FIX.is_clean
+    assert not replace(FIX, control=broken).is_clean
+    assert not replace(FIX, control=broken).holds
 
 
 class Watched(FakeDeployment):
@@ -122,8 +137,12 @@ def test_the_writer_goes_on_even_when_nothing_happens(deployment):
     assert deployment.signals[-1] == ("prefill-0", signal.SIGCONT)
 
 
-def test_the_whole_act(deployment):
-    made = show_fix(deployment, deployment, PLAY.prompts(deployment.count_tokens), lambda words: None)
+def test_the_whole_act(deployment, monkeypatch):
+    asked = []
+    monkeypatch.setattr(module, "run_trial", lambda *given, ask: asked.append(ask.prompt) or LEAKING_TRIAL)
+    made = show_fix(deployment, deployment, PLAY, lambda words: None)
     assert made.refused_start == "kvfence: error"
     assert made.command == "kvfence serve"
     assert not made.is_refused, "the fake answers B"
+    assert not made.is_clean, "with A's words"
+    assert asked == [PLAY.prompts(deployment.count_tokens).b_shorter.prompt]

@@ -94,6 +94,8 @@ def test_the_fix_tells_moment_by_moment(report):
     words = text_of(report, Act.FIX)
     assert "time has passed, and has freed nothing 2.1 80 60 10" in words
     assert "HTTP 400 at most 1328 tokens" in words
+    assert "HTTP 200, first token after 2.50 s; A's words in the answer: none; A's slots read: 0" in words
+    assert "Decode read 6 slots in 2 pages for B: 0 hold A's bytes, 6 are B's own" in words
     assert (
         "landed after the client had left: 2; the bound is 4 (batches of 2 pages); of 79 pages, 67" in words
     )

@@ -61,7 +61,7 @@ class Fakes:
         self.order.append(f"trial {alone.value if alone else 'none'}")
         return self.trials.get(alone, MANIFEST_TRIAL if alone else LEAKING_TRIAL)
 
-    def show_fix(self, refusing, fixed, prompts, say):
+    def show_fix(self, refusing, fixed, play, say):
         self.order.append("fix")
         return self.fix
 

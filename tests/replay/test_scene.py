@@ -63,10 +63,10 @@ def test_the_prompts_lie_where_the_scene_wants_them():
     assert (
         PREFILL_POOL_TOKENS < B_BAND_TOKENS <= count(prompts.b.prompt) < CONTEXT_TOKENS - prompts.b.max_tokens
     )
-    for ask in (prompts.a_second, prompts.long):
+    for ask in (prompts.a_first, prompts.a_second, prompts.long):
         assert count(ask.prompt) + ask.max_tokens <= PREFILL_POOL_TOKENS
+    assert count(prompts.b_shorter.prompt) + prompts.b_shorter.max_tokens <= PREFILL_POOL_TOKENS
     assert count(prompts.long.prompt) > LONG_TOKENS - 50
-    assert count(prompts.a_first.prompt) <= PREFILL_POOL_TOKENS
     # Together A's two prompts cover B's.
     assert count(prompts.a_first.prompt) + count(prompts.a_second.prompt) > count(prompts.b.prompt)
     plain = play("false-completion/short-transfer").prompts(count)

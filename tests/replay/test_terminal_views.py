@@ -40,9 +40,11 @@ SHOWN = {
   manifest       yes        HTTP 500    manifest_tokens            0
   nothing is read; of the 12 slots reserved: 6 with A's bytes, 3 B's own, 3 empty""",
     Act.FIX: """\
-    start  kvfence: error: the context is larger
-   status  HTTP 400
-  message  at most 1328 tokens
+           start  kvfence: error: the context is larger
+          status  HTTP 400
+         message  at most 1328 tokens
+  shorter prompt  40 tokens: HTTP 200, first token after 2.50 s; A's words in the answer: none; A's
+                  slots read: 0
 
   a client leaves in mid-transfer                     s    quarantined    free    written
   the writer stands still, and the client leaves    0.5              0      60         10

@@ -7,6 +7,8 @@ import pytest
 from kvfence.faults import Layer
 from kvfence.protocol.errors import InternalError
 from kvfence.replay import trial as module
+from kvfence.replay.scene import Play
+from kvfence.replay.secret import Secret
 from kvfence.replay.trial import leave_secret, run_trial, wait_home
 from tests.replay.fakes import FakeDeployment
 from tests.replay.samples import ADMISSION_TRIAL, HONEST, LEAKING_TRIAL, MANIFEST_TRIAL, PLAY, answered
@@ -66,9 +68,25 @@ def test_reasons_are_waited_for_when_the_answer_speaks_of_integrity(deployment):
 
 
 def test_tenant_a_must_be_served(deployment):
+    prompts = PLAY.prompts(deployment.count_tokens)
+    deployment.serves_first = False
+    with pytest.raises(InternalError, match="first prompt was not served"):
+        leave_secret(deployment, prompts, lambda words: None)
+    leave_secret(deployment, prompts, lambda words: None, may_be_refused=True)
+    deployment.serves_first = True
     deployment.statuses["tenant-a"] = 503
     with pytest.raises(InternalError, match="answered 503"):
-        leave_secret(deployment, PLAY.prompts(deployment.count_tokens), lambda words: None)
+        leave_secret(deployment, prompts, lambda words: None)
+
+
+def test_a_fault_in_every_hand_over_may_spoil_as_requests_too(deployment):
+    deployment.serves_first = False
+    plain = Play.of("false-completion/short-transfer", Secret())
+    run_trial(deployment, plain, Layer.SEAL, lambda words: None)
+    with pytest.raises(InternalError, match="first prompt was not served"):
+        run_trial(deployment, plain, None, lambda words: None)
+    with pytest.raises(InternalError, match="first prompt was not served"):
+        run_trial(deployment, PLAY, Layer.SEAL, lambda words: None)
 
 
 def test_leases_that_stay_are_an_error(deployment):

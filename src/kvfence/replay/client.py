@@ -83,10 +83,11 @@ class Stream:
         self._sent = time.monotonic()
         connection.request("POST", "/v1/completions", json.dumps(body), headers)
 
-    def wait_first(self) -> None:
-        """Read until the first token has come, or the answer is over."""
+    def wait_first(self) -> bool:
+        """Read until the first token has come; False when the answer is over without one."""
         while self._first is None and self._next():
             pass
+        return self._first is not None
 
     def read(self) -> Answer:
         """Read to the end and close."""

@@ -2,7 +2,8 @@
 
 Three things are shown on real processes:
 - a context that the pool cannot hold does not start, and says why;
-- with the context lowered to the pool, tenant B's prompt is refused, with both numbers;
+- with the context lowered to the pool, tenant B's prompt is refused, with both numbers, and a shorter one
+  is served from B's own slots alone, though A's secret stood in the same pages: that is the control of act 2;
 - a client that leaves in mid-transfer, while the writer stands still: decode's pages stay in quarantine for
   as long as the writer may still write, whatever the clock says, and are free when it has closed. Meanwhile
   no more is posted than the batches that were in flight.
@@ -21,8 +22,8 @@ from kvfence.protocol.words import LeaseId, RefusalCode
 from kvfence.replay.client import Answer
 from kvfence.replay.deployment import Deployment, Say
 from kvfence.replay.pool_view import DECODE, PoolView
-from kvfence.replay.scene import BATCH_BYTES, Prompts
-from kvfence.replay.trial import CALLER, wait_home
+from kvfence.replay.scene import BATCH_BYTES, Play, Prompts
+from kvfence.replay.trial import CALLER, Trial, run_trial, wait_home
 
 PREFILL = "prefill-0"
 WRITTEN_PAGES_FIRST = 8  # the transfer is well under way
@@ -77,6 +78,7 @@ class Fix:
     refused_start: str
     command: str
     answer: Answer
+    control: Trial
     abort: Abort
 
     @property
@@ -85,18 +87,27 @@ class Fix:
         return self.answer.status == CALLER and self.answer.code == RefusalCode.CONTEXT_LENGTH.value
 
     @property
+    def is_clean(self) -> bool:
+        """Whether the prompt that fits was answered, out of B's own slots."""
+        control = self.control
+        has_map = control.page_map is not None and control.page_map.read_slots > 0
+        return control.answer.is_whole and not control.leaked and has_map and not control.foreign_read
+
+    @property
     def holds(self) -> bool:
         """Whether the act showed what it says."""
-        return self.is_refused and self.abort.holds
+        return self.is_refused and self.is_clean and self.abort.holds
 
 
-def show_fix(refusing: Deployment, fixed: Deployment, prompts: Prompts, say: Say) -> Fix:
+def show_fix(refusing: Deployment, fixed: Deployment, play: Play, say: Say) -> Fix:
     """Play act 4: `refusing` must not start, `fixed` is ready."""
+    prompts = play.prompts(fixed.count_tokens)
     say("a context larger than the pool does not start")
     refused_start = refusing.wait_refused()
     say("tenant B sends the same prompt to the deployment that fits")
     answer = fixed.client.complete(prompts.b)
-    return Fix(refused_start, fixed.command, answer, show_abort(fixed, prompts, say))
+    control = run_trial(fixed, play, None, say, ask=prompts.b_shorter)
+    return Fix(refused_start, fixed.command, answer, control, show_abort(fixed, prompts, say))
 
 
 def show_abort(deployment: Deployment, prompts: Prompts, say: Say) -> Abort:

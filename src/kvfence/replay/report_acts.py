@@ -6,7 +6,7 @@ from kvfence.replay.acts import Fence, Leak, Numbers
 from kvfence.replay.drawing import band_drawing, page_map_drawing, scaled_drawing
 from kvfence.replay.fix import Fix
 from kvfence.replay.markup import Markup, element, joined, paragraph, table, text
-from kvfence.replay.terminal_views import late_words, layer_name, trial_reason
+from kvfence.replay.terminal_views import control_words, late_words, layer_name, trial_reason
 from kvfence.replay.trial import Trial
 
 PROMPT_SHOWN = 220  # characters
@@ -173,6 +173,12 @@ def fix_body(fix: Fix) -> Markup:
                 "With --context fit it starts, and tenant B's prompt is refused before anything is reserved:"
             ),
             element("pre", text(f"HTTP {fix.answer.status}  {fix.answer.message or ''}")),
+            paragraph(
+                "The control of act 2: tenant A has left the same secret in the same pages, and B sends a "
+                "shorter prompt that fits."
+            ),
+            element("pre", text(f"{control_words(fix.control)}\n\n{fix.control.answer.text}")),
+            *_map_of(fix.control),
             element("h3", text("A client leaves in mid-transfer")),
             paragraph(
                 "The prefill process is stopped while it writes a long prompt's pages into decode's pool, "

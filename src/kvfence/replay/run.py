@@ -110,8 +110,7 @@ class _Replay:
             say("a deployment starts, with nothing broken")
             deployment = self._fleet.ready(fixed, say)
             refusing = self._fleet.start(fixed_flags(str(CONTEXT_TOKENS)))
-            prompts = self._play.prompts(deployment.count_tokens)
-            result = show_fix(refusing, deployment, prompts, say)
+            result = show_fix(refusing, deployment, self._play, say)
         self._keep(replace(self._played, fix=result), Act.FIX)
 
     def _keep(self, played: Played, act: Act) -> None:

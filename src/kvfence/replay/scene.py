@@ -34,9 +34,11 @@ A_FIRST_TOKENS = 1_000
 A_SECOND_TOKENS = 800
 B_BAND_TOKENS = 1_345
 B_PLAIN_TOKENS = 600
-A_STAYS_TOKENS = 600  # longer than the second prompt takes: both stand in the pool at once
+A_STAYS_TOKENS = 300  # its answer outlasts the second prompt: both stand in the pool at once
 B_ANSWER_TOKENS = 32
+B_PENALTY = 1.0  # an answer that only repeats one sign would hide what was leaked
 LONG_TOKENS = 1_250  # nearly all that the prefill pool holds
+B_SHORTER_TOKENS = 1_200  # with its answer it fits that pool
 BATCH_BYTES = 1 << 20  # a few pages
 
 Count = Callable[[str], int]
@@ -123,7 +125,13 @@ class Play:
         return Prompts(
             a_first=Ask("tenant-a", a_prompt(A_FIRST_TOKENS), A_STAYS_TOKENS),
             a_second=Ask("tenant-a", a_prompt(A_SECOND_TOKENS), 1),
-            b=Ask("tenant-b", b_prompt, B_ANSWER_TOKENS, frequency_penalty=1.0),
+            b=Ask("tenant-b", b_prompt, B_ANSWER_TOKENS, frequency_penalty=B_PENALTY),
+            b_shorter=Ask(
+                "tenant-b",
+                b_text * (B_SHORTER_TOKENS // each(b_text)),
+                B_ANSWER_TOKENS,
+                frequency_penalty=B_PENALTY,
+            ),
             long=Ask("tenant-a", a_prompt(LONG_TOKENS), 1),
             small=Ask("tenant-b", "One plus one is", 2),
         )
@@ -131,11 +139,14 @@ class Play:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Tenant A's two requests, which overlap; tenant B's; one to leave in mid-transfer; a small one."""
+    """Tenant A's two requests, which overlap; tenant B's, and a shorter one that fits every pool; one to
+    leave in mid-transfer; a small one.
+    """
 
     a_first: Ask
     a_second: Ask
     b: Ask
+    b_shorter: Ask
     long: Ask
     small: Ask
 

@@ -129,8 +129,20 @@ def fix_view(fix: Fix) -> RenderableType:
         ("start", fix.refused_start),
         ("status", f"HTTP {fix.answer.status}"),
         ("message", fix.answer.message or ""),
+        ("shorter prompt", control_words(fix.control)),
     ]
     return Group(_rows(rows), Text(""), table, Text(f"  {late_words(fix)}"))
+
+
+def control_words(control: Trial) -> str:
+    """Say how B's shorter prompt was served, after the same secret had stood in the same pages."""
+    first = control.answer.first_token_seconds
+    when = "no token came" if first is None else f"first token after {first:.2f} s"
+    words = ", ".join(control.words) or "none"
+    return (
+        f"{control.sent_tokens:,} tokens: HTTP {control.answer.status}, {when}; A's words in the answer: "
+        f"{words}; A's slots read: {control.foreign_read:,}"
+    )
 
 
 def late_words(fix: Fix) -> str:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from kvfence.faults import Layer
 from kvfence.protocol.errors import InternalError
 from kvfence.protocol.words import RefusalCode
-from kvfence.replay.client import Answer
+from kvfence.replay.client import Answer, Ask
 from kvfence.replay.deployment import Deployment, Say
 from kvfence.replay.page_map import Owner, PageMap, map_of_pool
 from kvfence.replay.pool_view import PoolView
-from kvfence.replay.scene import Play, Prompts
+from kvfence.replay.scene import Play, Prompts, Scene
 
 CALLER = 400
 HOME_SECONDS_MAX = 30.0
@@ -32,7 +32,7 @@ SIGNATURES: dict[Layer, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of one trial. `alone` is the only layer that was on (None: none was).
+    """What came of one trial. `alone` is the only layer that was on (None: none was, or nothing is broken).
 
     `sent_tokens` is the length of B's prompt; `honest` is one of A's answers, by which a prompt's honest time
     is known; `words` are A's words in B's answer; `reasons` are those for which a node refused pages.
@@ -78,15 +78,21 @@ class Trial:
         return seconds / tokens * self.sent_tokens
 
 
-def run_trial(deployment: Deployment, play: Play, alone: Layer | None, say: Say) -> Trial:
-    """Play A and B against a deployment that is ready."""
+def run_trial(
+    deployment: Deployment, play: Play, alone: Layer | None, say: Say, *, ask: Ask | None = None
+) -> Trial:
+    """Play A and B against a deployment that is ready. `ask` stands in for B's prompt."""
     prompts = play.prompts(deployment.count_tokens)
-    sent_tokens = deployment.count_tokens(prompts.b.prompt)
+    asked = ask or prompts.b
+    sent_tokens = deployment.count_tokens(asked.prompt)
     with PoolView.of_deployment(deployment.run_dir) as pool:
-        honest = leave_secret(deployment, prompts, say)
+        # A fault in every hand-over spoils A's too, and a layer that is on refuses it; A's bytes stay behind.
+        may_be_refused = play.scene is Scene.PLAIN and alone is not None
+        honest = leave_secret(deployment, prompts, say, may_be_refused=may_be_refused)
         before = pool.snapshot()
-        say(f"tenant B sends {sent_tokens:,} tokens: {play.scene.value}")
-        answer = deployment.client.complete(prompts.b)
+        what = play.scene if ask is None else Scene.PLAIN
+        say(f"tenant B sends {sent_tokens:,} tokens: {what.value}")
+        answer = deployment.client.complete(asked)
         wait_home(deployment)
         reasons = _reasons(deployment, answer)
         # The last token of an answer is sampled and not read. Of a request that was refused, by the guard
@@ -105,19 +111,22 @@ def run_trial(deployment: Deployment, play: Play, alone: Layer | None, say: Say)
         sent_tokens=sent_tokens,
         honest=honest,
         answer=answer,
-        words=play.secret.found_in(answer.text, prompt=prompts.b.prompt),
+        words=play.secret.found_in(answer.text, prompt=asked.prompt),
         reasons=reasons,
         page_map=page_map,
     )
 
 
-def leave_secret(deployment: Deployment, prompts: Prompts, say: Say) -> Answer:
+def leave_secret(
+    deployment: Deployment, prompts: Prompts, say: Say, *, may_be_refused: bool = False
+) -> Answer:
     """Tenant A: two requests that stand in the pool at once, and are gone. Returns the second's answer."""
     say("tenant A sends prompts that repeat its secret, and leaves")
     with deployment.client.stream(prompts.a_first) as first:
-        first.wait_first()
+        if not first.wait_first() and not may_be_refused:
+            raise InternalError("tenant A's first prompt was not served: look at the logs of the deployment")
         second = deployment.client.complete(prompts.a_second)
-    if not second.is_whole:
+    if not second.is_whole and not may_be_refused:
         raise InternalError(f"tenant A was answered {second.status}: {second.message}")
     wait_home(deployment)
     return second
