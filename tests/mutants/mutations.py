@@ -25,6 +25,7 @@ from kvfence.protocol.tables import Table
 
 TABLES: dict[str, Table[Any, Any]] = {table.role: table for table in (ROUTER, DECODE, PREFILL)}
 CORES = {"router": RouterCore, "decode": DecodeCore, "prefill": PrefillCore}
+SAMPLE_OF_KIND = 8  # mutants of each kind at most
 NOTHING = "nothing"
 SILENT = "silenced"  # the name under which a core finds the action that does nothing
 
@@ -94,6 +95,15 @@ def chosen(mutations: list[Mutation], only: list[str]) -> list[Mutation]:
             )
         out += found
     return list(dict.fromkeys(out))
+
+
+def sampled(mutations: list[Mutation]) -> list[Mutation]:
+    """Return a fixed share: a few of each kind, from all over the tables."""
+    out = []
+    for group in dict.fromkeys(m.group for m in mutations):
+        own = [m for m in mutations if m.group == group]
+        out += own[:: len(own) // SAMPLE_OF_KIND + 1]
+    return out
 
 
 def apply(mutation: Mutation) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.mutants import equivalents
+from tests.mutants.__main__ import summary
 from tests.mutants.mutations import all_mutations, chosen
 from tests.mutants.page import PAGE, fingerprint, page
 from tests.mutants.runner import Fate, Verdict
@@ -54,6 +55,14 @@ def test_a_listed_one_that_is_killed_is_a_fault():
     assert list(equivalents.faults({}, [killed, verdict(Fate.HUNG)])) == []
     (fault,) = equivalents.faults({NAME: "why"}, [killed])
     assert fault == f"{NAME} is listed as equivalent and was killed, by test_x (call): take it out"
+
+
+def test_the_score_leaves_the_equivalent_ones_out_and_counts_a_hang_as_a_kill():
+    verdicts = [verdict(Fate.KILLED), verdict(Fate.HUNG), verdict(Fate.SURVIVED)]
+    assert summary(verdicts, {NAME: "why"}) == (
+        "3 mutants: 2 killed (1 of them hung), 1 equivalent, 0 survive: 100.0 %"
+    )
+    assert summary(verdicts, {}).endswith("0 equivalent, 1 survive: 66.7 %")
 
 
 # ---------------------------------------------------------------- docs/mutants.md

@@ -5,7 +5,7 @@ import pytest
 from kvfence.protocol import DECODE, DecodeFact, DecodeState
 from kvfence.protocol.rows import Row
 from kvfence.protocol.tables import FAIL_CLOSED
-from tests.mutants.mutations import NOTHING, SILENT, TABLES, all_mutations, applied, chosen
+from tests.mutants.mutations import NOTHING, SILENT, TABLES, all_mutations, applied, chosen, sampled
 
 KEY = (DecodeState.RESERVED, DecodeFact.ABORT)
 
@@ -43,6 +43,15 @@ def test_a_role_a_row_and_one_mutant_can_be_chosen():
     )
     with pytest.raises(ValueError, match="there is no mutation 'decode:RESERVED'"):
         chosen(mutations, ["decode:RESERVED"])
+
+
+def test_a_sample_has_some_of_each_kind_and_table():
+    mutations = all_mutations()
+    sample = sampled(mutations)
+    assert sample == sampled(mutations)
+    assert {m.group for m in sample} == {m.group for m in mutations}
+    assert {(m.role, m.group == "as") for m in sample} == {(r, x) for r in TABLES for x in (True, False)}
+    assert 20 <= len(sample) <= 32
 
 
 def test_a_mutation_is_one_wrong_row_and_can_be_undone():

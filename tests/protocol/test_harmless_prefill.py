@@ -159,6 +159,78 @@ def test_a_connection_that_is_destroyed_and_renewed_under_a_closing_lease_is_not
     assert rig.is_home("p0")
 
 
+def closed_under_a_step():
+    """Aborted, its write completed, Closed said; a step that may still write into our pages holds it here."""
+    rig = computing()
+    record = record_of(rig)
+    rig.feed("p0", events.StepLaunched(70, (record.lease,)))
+    rig.feed("p0", events.Abort(record.router, record.attempt))
+    rig.do(("write", 0))
+    assert [c.outcome for _, _, c in rig.log if isinstance(c, commands.SendClosed)] == [
+        Failed(Failure.ABORTED)
+    ]
+    return rig
+
+
+def test_closed_is_said_once_and_again_only_to_who_asks():
+    rig = closed_under_a_step()
+    record = record_of(rig)
+    unmoved(rig, "p0", events.Close(record.decode, record.lease), commands.SendClosed)
+    unmoved(rig, "p0", events.Abort(record.router, record.attempt))
+    unmoved(rig, "p0", handed(rig, lease=record.lease, attempt=record.attempt))
+    unmoved(rig, "p0", events.ChunkComputed(record.lease, 12))
+    unmoved(rig, "p0", events.ChunkComputed(record.lease, 14, 14))
+    unmoved(rig, "p0", events.ConnectionDestroyed(record.decode))
+    unmoved(rig, "p0", events.Reconnected(record.decode))
+    unmoved(rig, "p0", events.PeerLost(rig.peer("r")))
+    unmoved(rig, "p0", events.PeerLost(record.decode), commands.DestroyConnection)
+    unmoved(rig, "p0", events.LowestLive(record.decode, record.lease.sequence + 1))
+    assert "unanswered_close" not in rig.prefill.counts
+    rig.feed("p0", events.StepRetired(70))
+    assert rig.is_home("p0")
+
+
+def unposted():
+    """Aborted with two batches in flight and a sealed page that was not posted yet."""
+    rig = computing(chunk_tokens=12, batch_pages=1)
+    record = record_of(rig)
+    rig.feed("p0", events.Abort(record.router, record.attempt))
+    assert (record.sealed_pages, record.posted_pages, len(rig.writes)) == (3, 2, 2)
+    return rig
+
+
+def test_nothing_more_is_posted_after_the_end_whatever_makes_room():
+    rig = unposted()
+    record = record_of(rig)
+    first, second = rig.writes
+    unmoved(rig, "p0", events.WriteCompleted(record.lease, first.command.batch))
+    unmoved(rig, "p0", events.PeerLost(rig.peer("r")))
+    unmoved(rig, "p0", events.LowestLive(record.decode, record.lease.sequence + 1))
+    unmoved(rig, "p0", events.PeerLost(record.decode), commands.DestroyConnection)
+    rig.feed("p0", events.WriteCompleted(record.lease, second.command.batch))
+    assert rig.is_home("p0")
+    rig = unposted()
+    first, _ = rig.writes
+    unmoved(rig, "p0", events.WriteFailed(record_of(rig).lease, first.command.batch, quiet=True))
+    assert record.posted_pages == 2
+
+
+def test_nothing_more_is_posted_or_said_when_another_lease_loses_the_connection():
+    for ready in (unposted, closed_under_a_step):
+        rig = ready()
+        rig.release("StartPrefill")
+        rig.hold("write")
+        rig.submit(8, 2)
+        rig.run()
+        other = rig.lease("p0")
+        rig.feed("p0", events.Abort(other.router, other.attempt))
+        if ready is unposted:
+            record = record_of(rig)
+            unmoved(rig, "p0", events.WriteCompleted(record.lease, min(record.in_flight)))
+        failed = events.WriteFailed(other.lease, min(other.in_flight))
+        unmoved(rig, "p0", failed, commands.DestroyConnection)
+
+
 def test_another_lease_that_fails_on_the_connection_is_no_news_to_a_closing_one():
     rig = Joined()
     rig.hold("write", ("p0", "d0"), ("d0", "p0"))
