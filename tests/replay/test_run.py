@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -141,6 +142,15 @@ def test_what_cannot_be_played_or_written_is_said_before_anything_starts(fakes, 
     with pytest.raises(OperatorError, match="kvfence simulate"):
         played(ReplaySettings(fault="padding-touches-live/page-zero"))
     assert fakes.order == []
+
+
+def test_sigterm_ends_it_as_ctrl_c_does(fakes, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(module, "run_trial", lambda *given: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(KeyboardInterrupt):
+        played(ReplaySettings(acts=(Act.LEAK,)))
+    assert fakes.order[-1] == "closed"
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.e2e

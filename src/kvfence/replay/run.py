@@ -4,7 +4,9 @@ The next deployment is started while an act is still being looked at, so that th
 than its starts; only the leak, whose time is a figure, has the machine to itself.
 """
 
-from collections.abc import Mapping
+import contextlib
+import signal
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -52,12 +54,22 @@ def replay(settings: ReplaySettings, environment: Mapping[str, str], console: Co
     """Play the acts, write the report, and return 0 when each act showed what it says, else 1."""
     play = Play.of(settings.fault, settings.secret)
     stage = Stage(console)
-    with Fleet(environment) as fleet:
+    with _terminated_as_interrupted(), Fleet(environment) as fleet:
         played = _Replay(settings, play, fleet, stage).run()
     if settings.html is not None:
         write_report(settings.html, played)
     stage.close(played, settings.html)
     return SHOWN if played.holds else NOT_SHOWN
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM end a replay as Ctrl-C does: deployments are taken down, and their files removed."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class _Replay:
