@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 
-from kvfence.faults import faulty_decisions
+from kvfence.faults import Layer, faulty_decisions
 from kvfence.protocol import Decisions
 from kvfence.simulation.outcome import Outcome
 from kvfence.simulation.run import Run
@@ -27,6 +27,7 @@ class Campaign:
     seeds: int = 1_000
     minutes: float | None = None
     faults: tuple[str, ...] = ()
+    layers_off: frozenset[Layer] = frozenset()
     jobs: int = 1
 
 
@@ -35,9 +36,9 @@ def run_seed(seed: int, decisions: Decisions) -> Outcome:
     return Run(draw_swarm(seed), decisions).go()
 
 
-def run_part(seeds: Sequence[int], faults: Sequence[str]) -> Tally:
+def run_part(seeds: Sequence[int], faults: Sequence[str], layers_off: frozenset[Layer]) -> Tally:
     """Run some seeds and add up."""
-    decisions, tally = faulty_decisions(faults)(), Tally()
+    decisions, tally = faulty_decisions(faults, layers_off)(), Tally()
     for seed in seeds:
         tally.add(run_seed(seed, decisions))
     return tally
@@ -61,7 +62,7 @@ def run_campaign(campaign: Campaign, on_part: Callable[[Tally], None]) -> tuple[
 
 def _here(parts: Iterator[range], campaign: Campaign) -> Generator[Tally, None, None]:
     for part in parts:
-        yield run_part(part, campaign.faults)
+        yield run_part(part, campaign.faults, campaign.layers_off)
 
 
 def _in_parallel(parts: Iterator[range], campaign: Campaign) -> Generator[Tally, None, None]:
@@ -71,7 +72,7 @@ def _in_parallel(parts: Iterator[range], campaign: Campaign) -> Generator[Tally,
         try:
             while True:
                 while len(running) < 2 * campaign.jobs and (part := next(parts, None)) is not None:
-                    running.add(pool.submit(run_part, part, campaign.faults))
+                    running.add(pool.submit(run_part, part, campaign.faults, campaign.layers_off))
                 if not running:
                     return
                 done, running = wait(running, return_when=FIRST_COMPLETED)

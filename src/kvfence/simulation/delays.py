@@ -47,7 +47,9 @@ class Delays:
 
     def _slowed(self, mean_us: int, feature: Feature) -> int:
         """The mean, or now and then, where the feature is on, one of seconds."""
-        is_slow = not self.is_calm and feature in self._swarm.features and self._rng.random() < 0.1
+        is_slow = (
+            not self.is_calm and feature in self._swarm.features and self._rng.random() < self._swarm.slowness
+        )
         return self._rng.choice((300 * MS, 3 * SECOND)) if is_slow else mean_us
 
     @property

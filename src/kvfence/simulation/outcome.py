@@ -23,6 +23,7 @@ class Outcome:
     probes: dict[str, int]
     rows: tuple[tuple[str, str, str], ...]  # table rows that were taken: role, state, fact
     catches: dict[str, int]
+    quarantined: int = 0  # pages that decode nodes still show in quarantine
     script: tuple[Step, ...] = ()
 
     @property

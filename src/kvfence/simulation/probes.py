@@ -9,6 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from kvfence.protocol import (
+    DecodeCore,
     DecodeFact,
     DecodeState,
     PageState,
@@ -68,7 +69,6 @@ ROWS: Mapping[str, tuple[Row, ...]] = MappingProxyType(
             (_P.SENDING, _PF.CONNECTION_FAILED),
         ),
         "silence broken by a new connection": ((_P.ABSENT, _PF.RECONNECTED),),
-        "chunk computed after the end": ((_P.CLOSING, _PF.CHUNK), (_P.CLOSING, _PF.LAST_CHUNK)),
         "decode lost under a lease": ((_P.COMPUTING, _PF.DECODE_LOST), (_P.SENDING, _PF.DECODE_LOST)),
         # ------------------------------------------------ router
         "request preempted while streaming": ((_R.STREAMING, _RF.PREEMPTED),),
@@ -99,6 +99,8 @@ SIGHTS = (
     "node died with a forward pass under way",
 )
 PROBES = (*ROWS, *SIGHTS)
+# Only a wrong decision leads there: a run without faults that sees one of these has found something.
+POISON = ("page set apart as poisoned", "poisoned page freed after the cut")
 
 
 class Watcher(InPlace):
@@ -111,7 +113,10 @@ class Watcher(InPlace):
 
     def step(self, core: Core, event: Event) -> tuple[Core, list[Command]]:
         """Step the core in place; count its trail."""
+        poisoned = len(core.poisoned) if isinstance(core, DecodeCore) else 0
         said = core.step(event)
+        if isinstance(core, DecodeCore) and len(core.poisoned) != poisoned:
+            self.see(POISON[0] if len(core.poisoned) > poisoned else POISON[1])
         rows = self.rows
         for taken in core.trail:
             row = (taken.state, taken.fact)
@@ -132,7 +137,7 @@ class Watcher(InPlace):
     def counts(self) -> dict[str, int]:
         """How often each probe fired."""
         found = {name: sum(self.rows.get(row, 0) for row in rows) for name, rows in ROWS.items()}
-        return found | {name: self.seen.get(name, 0) for name in SIGHTS}
+        return found | {name: self.seen.get(name, 0) for name in (*SIGHTS, *POISON)}
 
 
 def sights(world: World, happening: h.Happening) -> Iterator[str]:

@@ -55,6 +55,7 @@ class Swarm:
     calm_us: int  # when the weather ends
     latency_us: int  # mean, of a message
     landing_us: int  # mean, of a piece of a write
+    slowness: float  # share of what takes seconds, where something is slow
     compute_us: int  # mean, of a forward pass
     loss: float
     repeat: float
@@ -103,6 +104,7 @@ def draw_swarm(seed: int) -> Swarm:
         landing_us=rng.choice(
             (MS, 10 * MS, 400 * MS) if Feature.SLOW_WRITES in features else (100, MS, 10 * MS)
         ),
+        slowness=rng.choice((0.1, 0.3)),
         compute_us=rng.choice((MS, 5 * MS, 30 * MS)),
         loss=rng.choice((0.01, 0.05, 0.2)) if Feature.LOSS in features else 0.0,
         repeat=0.2 if Feature.REPEATS in features else 0.0,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from kvfence.simulation.outcome import Outcome
+from kvfence.simulation.probes import PROBES
 
 FAILURES_MAX = 20  # scripts that are kept
 
@@ -66,7 +67,7 @@ class Tally:
     @property
     def silent_probes(self) -> list[str]:
         """Probes that never fired."""
-        return [name for name, count in self.probes.items() if not count]
+        return [name for name in PROBES if not self.probes.get(name)]
 
     def hours_a_minute(self, wall_s: float) -> float:
         """Simulated hours in a real minute."""

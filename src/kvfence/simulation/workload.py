@@ -38,12 +38,12 @@ def draw_arrivals(rng: Random, config: WorldConfig, *, is_bursty: bool) -> tuple
 def draw_ask(rng: Random, config: WorldConfig, request: int, tenant: str, family: int) -> Ask:
     """Draw one request."""
     prompt_tokens, max_tokens = _draw_sizes(rng, config)
-    prompt = _draw_prompt(rng, config, request, prompt_tokens, family)
+    prompt = draw_prompt(rng, config, request, prompt_tokens, family)
     stop_after = rng.randint(1, max_tokens) if rng.random() < 0.3 else None
     return Ask(request, tenant, prompt, max_tokens, stop_after)
 
 
-def _draw_prompt(
+def draw_prompt(
     rng: Random, config: WorldConfig, request: int, prompt_tokens: int, family: int
 ) -> tuple[int, ...]:
     """A prompt that begins as others of its family do, or whose pages are each of some family, or its own."""
