@@ -18,7 +18,7 @@ from kvfence.verification.moves import Move, Moves, PartMoves, still_writes
 from kvfence.verification.parts import Names, Part, Parts
 from kvfence.verification.remembered import RememberedWorld, Taken
 from kvfence.verification.scopes import Scope
-from kvfence.world import Finding, InPlace, Kind, make_world
+from kvfence.world import Core, Finding, InPlace, Kind, make_world
 from kvfence.world import happenings as h
 
 
@@ -48,6 +48,14 @@ class Engine:
     def start(self) -> State:
         """The state in which nodes know one another and nothing was asked."""
         return self.maker.state_of(self._base, self.scope.weather.counts())
+
+    def core_is_home(self, core: Core) -> bool:
+        """As the world says."""
+        return self._base.core_is_home(core)
+
+    def first_node(self) -> Peer:
+        """A node to name where a whole state is meant."""
+        return next(iter(self._base.cores))
 
     # ------------------------------------------------------------ what can happen
     def enabled(self, state: State) -> list[Move]:
@@ -160,6 +168,9 @@ class Engine:
             world.find(Kind.LAW, peer, f"the core broke: {type(error).__name__}: {error}")
             return Effect((), (), tuple(world.findings))
         self.taken |= world.taken
+        for layer in world.catches:
+            peer = next(part for part in root.happening if hasattr(part, "incarnation"))
+            world.find(Kind.FENCE, peer, f"the {layer} spoke, where nothing should have been wrong")
         spoken = tuple(
             (self.layout.wires[s.node, r.node], s, r, self.maker.message(message))
             for s, r, message in world.spoken

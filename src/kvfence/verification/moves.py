@@ -11,6 +11,7 @@ from typing import Any
 
 from kvfence.protocol import DecodeCore, RouterCore
 from kvfence.protocol.decode_records import Reach
+from kvfence.protocol.decode_table import DecodeState
 from kvfence.protocol.words import Peer, Role
 from kvfence.verification.changes import Maker
 from kvfence.verification.forms_cores import Node
@@ -162,6 +163,10 @@ class Moves:
             self._follow(moves, h.Retire(me), me)
         elif self._is_ready(node):
             self._follow(moves, h.Launch(me), me)
+        if isinstance(node.core, DecodeCore):
+            for lease, record in node.core.leases.items():
+                if record.state is DecodeState.RESERVED:
+                    self._weather(moves, "stray", h.Stray(me, lease), me)
         for _, writer in node.cuts:
             self._follow(moves, h.CutDone(me, writer), me)
             self._weather(moves, "cut_fails", h.CutFails(me, writer), me)

@@ -146,8 +146,15 @@ class RememberedWorld(World):
     # ------------------------------------------------------------ what a world does otherwise here
     def send(self, sender: Peer, receiver: Peer, message: Event) -> None:
         """Take note that it was said; whoever puts states together puts it on the wire."""
-        if receiver in self.cores:
+        if receiver not in self.living:
+            receiver = self._successor_of(receiver)
+        if receiver in self.living:
             self.spoken.append((sender, receiver, message))
+
+    def _successor_of(self, dead: Peer) -> Peer:
+        """As `Mail` does, without looking at anything but who lives."""
+        named = (peer for peer in self.living if peer.node == dead.node)
+        return next((peer for peer in named if self.decisions.speaks_for(peer, dead)), dead)
 
     def _crash(self, peer: Peer) -> None:
         self.spoken = [said for said in self.spoken if said[1] != peer]

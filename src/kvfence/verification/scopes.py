@@ -32,6 +32,7 @@ class Weather:
     crash_prefill: int = 0
     crash_decode: int = 0
     pause: int = 0
+    stray: int = 0  # events that should not come: an executor speaks of what is no row yet
     hello: int = 0  # hellos that tell nothing new
     suspect: int = 0  # living peers that are taken for lost
     request_timer: int = 0  # timers that fire while something else is under way

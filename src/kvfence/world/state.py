@@ -127,9 +127,10 @@ class WorldState:
         """Law 11: every submitted request has ended, and every page is home or shown."""
         if any(client.end is None and not client.is_lost for client in self.clients.values()):
             return False
-        return all(self._core_is_home(core) for core in self.cores.values())
+        return all(self.core_is_home(core) for core in self.cores.values())
 
-    def _core_is_home(self, core: Core) -> bool:
+    def core_is_home(self, core: Core) -> bool:
+        """Tell whether nothing is left on one node but what is shown as uncut or poisoned."""
         if isinstance(core, RouterCore):
             return not core.requests
         if isinstance(core, DecodeCore):
