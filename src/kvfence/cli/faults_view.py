@@ -22,7 +22,12 @@ from kvfence.faults import (
     fault_named,
 )
 
-HARMS = {Harm.LEAK: "leak", Harm.REUSE: "another tenant's pages are used", Harm.STALL: "pages stay away"}
+HARMS = {
+    Harm.LEAK: "leak",
+    Harm.REUSE: "another tenant's pages are used",
+    Harm.STALL: "pages do not come home",
+    Harm.DOUBLE: "one request is computed twice at once",
+}
 GROUNDS = {
     Ground.ENGINE: "real nodes",
     Ground.WORLD: "the simulator and the explorer; real nodes do not get there by themselves",

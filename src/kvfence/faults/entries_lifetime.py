@@ -31,6 +31,7 @@ TRANSFER = (
         "writing.",
         leaks=_LATE_WRITE,
         caught_by=_WATCHED,
+        runs_on=Ground.WORLD,
     ),
     Fault(
         name="transfer-outlives-pages/free-on-unknown-cut",
@@ -56,7 +57,7 @@ TRANSFER = (
         decisions=("sources_are_quiet",),
         what="Prefill gives its own pages back while an outgoing write still reads them.",
         leaks="The write takes the next prompt's bytes along, into pages of the request before it.",
-        caught_by=(Layer.SEAL, Layer.QUARANTINE, Layer.EXPLORER, Layer.SIMULATOR),
+        caught_by=(Layer.EXPLORER, Layer.SIMULATOR),
     ),
     Fault(
         name="transfer-outlives-pages/closed-before-quiet",
@@ -115,7 +116,7 @@ REFERENCES = (
         decisions=("refuses_late_prefill",),
         what="A writer that has promised quiet for a lease computes and writes it when its Prefill arrives.",
         leaks=_LATE_WRITE,
-        caught_by=_WATCHED,
+        caught_by=(Layer.GUARD, Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE),
     ),
     Fault(
         name="stale-reference/incarnation-unchecked",

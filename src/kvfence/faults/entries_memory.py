@@ -1,6 +1,6 @@
 """Faults of memory, rows and answers: what is not cleared, which row reads what, who gets the tokens."""
 
-from kvfence.faults.fault import Fault
+from kvfence.faults.fault import Fault, Ground, Harm
 from kvfence.faults.layers import Layer
 
 MEMORY = (
@@ -10,7 +10,7 @@ MEMORY = (
         decisions=("zeroes_unused_slots",),
         what="A partly filled page leaves the prefill node with whatever stood in the rest of it.",
         leaks="Bytes of an earlier prompt reach a decode node in the page of another tenant.",
-        caught_by=(Layer.SEAL, Layer.EXPLORER, Layer.SIMULATOR),
+        caught_by=(Layer.EXPLORER, Layer.SIMULATOR),
     ),
     Fault(
         name="unscrubbed-reuse/dirty-added-page",
@@ -55,7 +55,9 @@ ANSWERS = (
         bugs=("KVI-134",),
         decisions=("aborts_before_next_attempt", "accepts_token"),
         what="The next attempt is opened without the abort of the one before, whose tokens are still taken.",
-        leaks="An answer is put together from two attempts, of which nobody watches the first.",
+        leaks="Nothing of others leaks: one request is computed twice at once, and answered from both.",
         caught_by=(Layer.EXPLORER, Layer.SIMULATOR),
+        runs_on=Ground.WORLD,
+        harm=Harm.DOUBLE,
     ),
 )

@@ -26,6 +26,7 @@ class Harm(Enum):
     LEAK = "leak"  # bytes or tokens reach a request that they were not made for
     REUSE = "reuse"  # a tenant is served from pages of another one: shown by timing and counters
     STALL = "stall"  # pages do not come home
+    DOUBLE = "double"  # one request is computed and answered twice at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Fault:
     """One entry of the catalogue.
 
     `decisions` are the methods of `Decisions` that its mutant overrides; `bugs` name entries of `BUGS`;
-    `caught_by` are the layers of which each alone is expected to stop or show it. `lifts_capacity`: with
+    `caught_by` are the layers of which each is expected to speak when the fault does harm, and which stop it
+    together; what one alone misses, the detection matrix shows. `lifts_capacity`: with
     it a deployment starts though its context is larger than a pool. `prefill_pool_only`: with it
     `--pool-tokens` sizes the prefill pools, and decode takes its default.
     """

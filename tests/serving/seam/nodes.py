@@ -175,7 +175,7 @@ def decode_seat(world, me):
 
 def prefill_seat(world, me):
     """A prefill node; its chunks are of a size of its own."""
-    pages = world.weather.pages
+    pages = world.weather.prefill_pages or world.weather.pages
     pool, ledger = _pool(pages), PageLedger(pages)
     config = PrefillConfig(
         page_bytes=LAYOUT.page_bytes,

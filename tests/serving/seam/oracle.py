@@ -95,6 +95,8 @@ class ProvenanceModel:
     def _write(self, views, pages, position, token, chain):
         page, slot = pages[position // PAGE_TOKENS], position % PAGE_TOKENS
         chain = link(chain, token)
+        if page == views.padding_page:
+            return chain  # a padding row's token has no slot, as in `SlotWriter`
         views.k[0][page, slot, 0] = torch.tensor((chain, position), dtype=torch.float32)
         views.v[0][page, slot, 0] = torch.tensor((token, token // TENANT_TOKENS), dtype=torch.float32)
         return chain

@@ -14,7 +14,9 @@ class Weather:
     prefills: int = 2
     decodes: int = 2
     pages: int = 12  # of each pool
+    prefill_pages: int | None = None  # of prefill pools, where those are of another size
     prompt_tokens_max: int = 28
+    prompt_words: int = 900  # different tokens that a tenant uses
     max_tokens: tuple[int | None, ...] = (None, 1, 2, 5, 12)  # None: up to the end of the context
     requests_max: int = 8  # at a time
     lease_ms: int = 20_000

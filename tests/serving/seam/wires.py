@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from tests.serving.seam.oracle import LAYOUT
 
-from kvfence.protocol.words import Peer, Role
+from kvfence.protocol.words import LeaseId, Peer, Role
 from kvfence.serving.control import Received
 from kvfence.serving.wire import HelloMessage
 from kvfence.transport import BatchLost, BatchWritten, CutResult, TransportError, WriterDenied
@@ -107,6 +107,7 @@ class Loose:
 
     writer: Peer
     target: Peer
+    lease: LeaseId
     page: int
     payload: bytes
     trailer: bytes
@@ -189,7 +190,8 @@ class Writer:
 
     def _loose(self, batch, index):
         payload = self._source.payload(batch.sources[index]).tobytes()
-        return Loose(self.me, self.peer, batch.targets[index].page, payload, bytes(batch.trailer(index)))
+        page, trailer = batch.targets[index].page, bytes(batch.trailer(index))
+        return Loose(self.me, self.peer, batch.lease, page, payload, trailer)
 
 
 def put(pool, landing, *, first_half):

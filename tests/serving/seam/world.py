@@ -208,7 +208,7 @@ class World:
         length = self.rng.randint(1, self.weather.prompt_tokens_max)
         shared = self.rng.randint(0, length)  # what the tenant's other prompts begin with, too
         tails = [(place * 13) % 50 + 1 for place in range(CONTEXT_TOKENS)][:shared]
-        tails += [self.rng.randint(1, 900) for _ in range(length - shared)]
+        tails += [self.rng.randint(1, self.weather.prompt_words) for _ in range(length - shared)]
         tokens = tuple(tenant * TENANT_TOKENS + tail for tail in tails)
         most = self.rng.choice(self.weather.max_tokens)
         name = f"tenant-{tenant}"
