@@ -24,9 +24,10 @@ PREVENTING = frozenset((Layer.ADMISSION, Layer.REFUSAL))
 LATE = "late write lands in a quarantined page"
 REFUSED = "refused: context_length_exceeded"
 HARM = {
-    Harm.LEAK: LEAKS | {Kind.TWO_ATTEMPTS},
+    Harm.LEAK: LEAKS,
     Harm.REUSE: LEAKS,
     Harm.STALL: frozenset((Kind.NOT_HOME,)),
+    Harm.DOUBLE: frozenset((Kind.TWO_ATTEMPTS,)),
 }
 READS = frozenset((Kind.FOREIGN_READ, Kind.UNWRITTEN_READ, Kind.WRONG_TOKEN))
 
