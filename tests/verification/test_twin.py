@@ -9,6 +9,7 @@ from kvfence.protocol.errors import InternalError, OperatorError
 from kvfence.verification import twin as module
 from kvfence.verification.twin import (
     LAWS,
+    LIVENESS,
     MUTANTS,
     TwinRun,
     TwinTool,
@@ -30,6 +31,11 @@ The depth of the complete state graph search is 17.
 
 def test_a_finished_search_is_read():
     assert read_report(FINISHED) == TwinRun(None, 22, 17)
+
+
+def test_a_run_without_end_is_read():
+    text = "Error: Temporal properties were violated.\n" + FINISHED
+    assert read_report(text) == TwinRun(LIVENESS)
 
 
 def test_a_broken_law_is_read_and_nothing_is_counted():
@@ -63,7 +69,7 @@ def test_every_constant_and_law_of_the_model_is_given():
     ]
     assert len(names) > 10
     assert all(f"\n{name} = " in text for name in names)
-    assert all(law in text and f"\n{law} ==" in MODEL for law in LAWS)
+    assert all(law in text and f"\n{law} ==" in MODEL for law in (*LAWS, LIVENESS))
     assert 'Mutant = "free_on_loss"' in text
 
 
@@ -105,6 +111,17 @@ def test_the_smallest_scope_closes_with_all_laws():
     run = run_twin(MODEL_FOLDER, SCOPES["straight"], find_tool(), keeps_states=True)
     assert run.broken is None
     assert run.distinct_states == len(run.states) > 10
+
+
+@needs_the_tool
+def test_a_run_that_goes_round_in_circles_is_found(tmp_path):
+    """A node that is full and not full, for ever: no state is bad, and no run ends."""
+    others = "<<DecodeVars, WriterVars, flights, wires, router, queue, known>>"
+    swings = 'full\' = (IF full = {} THEN {"x"} ELSE {})'
+    (tmp_path / "Transfer.tla").write_text(
+        MODEL.replace("\nNext ==\n", f"\nNext ==\n    \\/ {swings} /\\ UNCHANGED {others}\n")
+    )
+    assert run_twin(tmp_path, SCOPES["straight"], find_tool()) == TwinRun(LIVENESS)
 
 
 @needs_the_tool

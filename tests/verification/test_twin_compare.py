@@ -4,10 +4,18 @@ import pytest
 from tests.verification.twin_tool import MODEL_FOLDER, needs_the_tool
 
 from kvfence.protocol import Decisions
-from kvfence.protocol.errors import InternalError
+from kvfence.protocol.errors import InternalError, OperatorError
 from kvfence.verification import twin_compare
 from kvfence.verification.twin import find_tool
-from kvfence.verification.twin_compare import Comparison, compare, explore_cores, main
+from kvfence.verification.twin_compare import (
+    _BEGIN,
+    _END,
+    Comparison,
+    compare,
+    explore_cores,
+    main,
+    with_table,
+)
 from kvfence.verification.twin_scopes import TWIN_SCOPES
 
 SCOPES = {scope.name: scope for scope in TWIN_SCOPES}
@@ -91,6 +99,19 @@ def test_the_table_and_the_ending_say_whether_they_are_equal(monkeypatch, capsys
     said = capsys.readouterr().out
     assert word in said
     assert "359" in said
+
+
+def test_the_table_is_put_between_its_marks():
+    found = Comparison(SCOPES["abort"], 359, 1265, 1265, frozenset(), frozenset())
+    document = f"before\n{_BEGIN}\nold\n{_END}\nafter\n"
+    once = with_table(document, [found])
+    assert "old" not in once
+    assert "| 1,265 | 1,265 | yes |" in once
+    assert once.startswith("before\n")
+    assert once.endswith("after\n")
+    assert with_table(once, [found]) == once
+    with pytest.raises(OperatorError, match="no place for the table"):
+        with_table("nothing", [found])
 
 
 def test_a_missing_tool_ends_with_2(monkeypatch, capsys):

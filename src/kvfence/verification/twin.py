@@ -22,6 +22,7 @@ from kvfence.verification.twin_states import State, read_states
 
 MODEL = "Transfer"
 LAWS = ("NoForeignRead", "QuietBeforeFree", "ClosedIsAPromise", "EverythingComesHome")
+LIVENESS = "EveryRunEnds"
 # Sentences of the design that the model can be told to break, with the law that then does not hold, and a
 # scope in which it is seen.
 MUTANTS = {
@@ -36,6 +37,7 @@ SEARCH_SECONDS_MAX = 1_800
 
 _COUNTS = re.compile(r"^(\d+) states generated, (\d+) distinct states found, 0 states left", re.MULTILINE)
 _DEPTH = re.compile(r"^The depth of the complete state graph search is (\d+)", re.MULTILINE)
+_ENDLESS = "Error: Temporal properties were violated"
 _BROKEN = re.compile(r"^Error: Invariant (\w+) is violated", re.MULTILINE)
 
 
@@ -112,7 +114,8 @@ def run_twin(
 def config_text(scope: TwinScope, mutant: str) -> str:
     """Return what TLC reads beside the model."""
     constants = [f"{name} = {value}" for name, value in scope.constants(mutant).items()]
-    return "\n".join(["INIT Init", "NEXT Next", "CONSTANTS", *constants, "INVARIANTS", *LAWS, ""])
+    lines = ["SPECIFICATION Spec", "CONSTANTS", *constants, "INVARIANTS", *LAWS, "PROPERTY", LIVENESS]
+    return "\n".join(lines) + "\n"
 
 
 def read_report(text: str) -> TwinRun | None:
@@ -120,6 +123,8 @@ def read_report(text: str) -> TwinRun | None:
     broken = _BROKEN.search(text)
     if broken is not None:
         return TwinRun(broken.group(1))
+    if _ENDLESS in text:
+        return TwinRun(LIVENESS)
     counts, depth = _COUNTS.search(text), _DEPTH.search(text)
     if counts is None or depth is None or "No error has been found" not in text:
         return None

@@ -26,6 +26,7 @@ from kvfence.verification.twin_scopes import TWIN_SCOPES, TwinScope
 from kvfence.verification.twin_states import State
 from kvfence.world import InPlace, World, make_world
 
+_BEGIN, _END = "<!-- twin: begin -->", "<!-- twin: end -->"
 STATES_MAX = 5_000_000  # of the cores, in one scope
 
 
@@ -109,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="the folder with the model")
     names = [scope.name for scope in TWIN_SCOPES]
     parser.add_argument("--scope", action="append", choices=names, help="only this one; may be repeated")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the table into this document as well")
     given = parser.parse_args(arguments)
     console = Console()
     try:
@@ -122,6 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(str(error))
         return 2
     console.print(report(results))
+    if given.write is not None:
+        given.write.write_text(with_table(given.write.read_text(), results))
     return 0 if all(result.is_equal for result in results) else 1
 
 
@@ -141,6 +145,25 @@ def report(results: Sequence[Comparison]) -> Table:
             "yes" if result.is_equal else alone,
         )
     return table
+
+
+def with_table(document: str, results: Sequence[Comparison]) -> str:
+    """Put the figures between the two marks of a document."""
+    before, mark, rest = document.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not mark or not end:
+        raise OperatorError(f"The document has no place for the table: put {_BEGIN} and {_END} into it.")
+    rows = [
+        "| scope | what can happen | twin, counted by TLC | cores, projected | equal, state by state |",
+        "| --- | --- | ---: | ---: | --- |",
+        *(
+            f"| `{found.scope.name}` | {found.scope.what} | {found.twin_states:,} | {found.projected:,}"
+            f" | {'yes' if found.is_equal else '**no**'} |"
+            for found in results
+        ),
+    ]
+    table = "\n".join(rows)
+    return f"{before}{mark}\n{table}\n{end}{after}"
 
 
 if __name__ == "__main__":

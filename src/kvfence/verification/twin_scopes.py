@@ -109,7 +109,11 @@ TWIN_SCOPES = (
     TwinScope(name="straight", what="one request, nothing goes wrong", usable=2),
     TwinScope(name="abort", what="its client may leave at any moment", usable=2, abort=True),
     TwinScope(
-        name="deadline", what="and the lease's deadline may pass", usable=2, abort=True, lease_timer=True
+        name="deadline",
+        what="its client may leave, the lease's deadline may pass",
+        usable=2,
+        abort=True,
+        lease_timer=True,
     ),
     TwinScope(
         name="two-pages",
