@@ -66,6 +66,7 @@ PROTOCOL_STANDARD_LIBRARY = {
     "bisect",
     "collections",
     "contextlib",
+    "copy",
     "dataclasses",
     "enum",
     "functools",
