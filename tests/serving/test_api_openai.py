@@ -4,6 +4,7 @@ import openai
 import pytest
 from tests.serving.api_fakes import MODEL, FakeFrontend, client_of, ends, ids, says, tokenizer
 
+from kvfence.protocol import Decisions
 from kvfence.protocol.words import End, EndReason, IntegrityReason, Refusal, RefusalCode
 from kvfence.serving.api import ApiSettings
 from kvfence.serving.limits import TenantLimits
@@ -318,10 +319,17 @@ def test_capacity_at_the_edge(client, frontend, over, max_tokens, stream):
     assert frontend.jobs == []
 
 
+class EverythingFits(Decisions):
+    """Nothing is too long at the edge."""
+
+    def admits(self, needed_tokens, limit_tokens):
+        return True
+
+
 def test_edge_check_can_be_left_to_the_router():
     frontend = FakeFrontend(script=ends(End(EndReason.REFUSED, refusal=TOO_LONG)))
     with (
-        client_of(frontend, admits=lambda needed, limit: True) as client,
+        client_of(frontend, decisions=EverythingFits()) as client,
         pytest.raises(openai.BadRequestError) as caught,
     ):
         client.completions.create(model=MODEL, prompt=[5] * 300)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from starlette.types import Receive, Scope, Send
 
-from kvfence.protocol import Decisions
+from kvfence.protocol import CORRECT, Decisions
 from kvfence.serving.api_body import BODY_TIMEOUT_S, check_content_type, parse_object
 from kvfence.serving.api_connection import Connection
 from kvfence.serving.api_format import ChatFormat, Collected, CompletionFormat, Format, Head, usage_of
@@ -65,7 +65,7 @@ class Api:
     tenants: Tenants
     limiter: Limiter
     observer: Observer = field(default_factory=NoObserver)
-    admits: Callable[[int, int], bool] = field(default_factory=lambda: Decisions().admits)
+    decisions: Decisions = CORRECT
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
 
@@ -137,8 +137,9 @@ class Endpoint:
     def _check_length(self, text: str, param: str, max_tokens: int | None) -> None:
         """Refuse a text that is too long however it is tokenised, which would take seconds."""
         limit, tokens_min = self._api.frontend.limit_tokens, self._api.tokenizer.tokens_min(text)
-        needed = tokens_min + (max_tokens or 1)
-        if limit is not None and not self._api.admits(needed, limit):
+        decisions = self._api.decisions
+        needed = decisions.needed_tokens(tokens_min, max_tokens or 1)
+        if limit is not None and not decisions.admits(needed, limit):
             raise context_too_long(needed, limit, param=param)
 
     def _jobs(self, order: Order, principal: Principal) -> list[Job]:
@@ -164,8 +165,9 @@ class Endpoint:
             raise bad_field(order.param, "has no token in it")
         if max(tokens) >= self._api.vocab_size:
             raise bad_field(order.param, "has a token that the tokenizer knows and the model does not")
-        needed = len(tokens) + (order.common.max_tokens or 1)
-        if limit is not None and not self._api.admits(needed, limit):
+        decisions = self._api.decisions
+        needed = decisions.needed_tokens(len(tokens), order.common.max_tokens or 1)
+        if limit is not None and not decisions.admits(needed, limit):
             raise context_too_long(needed, limit, prompt_tokens=len(tokens), param=order.param)
 
     def _admit(self, order: Order, jobs: Sequence[Job], admission: Admission) -> None:

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kvfence.protocol import Decisions
+from kvfence.protocol import CORRECT, Decisions
 from kvfence.serving.api import Api, ApiSettings, ChatCompletions, Completions
 from kvfence.serving.api_body import ClientGone, headers_of
 from kvfence.serving.chat import ChatTemplate
@@ -62,14 +62,14 @@ def build_app(
     observer: Observer | None = None,
     metrics: Metrics | None = None,
     server_info: ServerInfo | None = None,
-    admits: Callable[[int, int], bool] | None = None,
+    decisions: Decisions = CORRECT,
     clock: Callable[[], float] = time.monotonic,
     wall_clock: Callable[[], float] = time.time,
 ) -> Starlette:
     """Return the application. Without `tenants` each bearer token is its own tenant.
 
     `metrics` returns Prometheus text, `server_info` what JSON can hold; both are called on the event loop.
-    `admits(needed_tokens, limit_tokens)` is the check of law 6 at the edge; without it the protocol's own.
+    `decisions` are asked for the check of law 6 at the edge.
     Raises OperatorError for a chat template that cannot be read.
     """
     api = Api(
@@ -80,7 +80,7 @@ def build_app(
         tenants=tenants or Tenants(),
         limiter=Limiter(settings.limits),
         observer=observer or NoObserver(),
-        admits=admits or Decisions().admits,
+        decisions=decisions,
         clock=clock,
         wall_clock=wall_clock,
     )

@@ -134,7 +134,7 @@ def _app(config: RouterConfig, node: RouterNode, decisions: Decisions) -> Starle
             "unsafe_without": list(config.layers_off),
             **node.server_info(),
         },
-        admits=decisions.admits,
+        decisions=decisions,
     )
 
 
