@@ -119,3 +119,12 @@ def test_a_write_that_reads_another_lease_s_content_is_found():
     follow(world, *QUICK)
     world.perform(late)
     assert Kind.FOREIGN_SOURCE in {finding.kind for finding in world.findings}
+
+
+def test_a_cut_leaves_a_connection_that_is_being_torn_down_to_its_end():
+    world = writing()
+    world.perform(happenings.FailWrite(*lands(world)[0], quiet=False))
+    assert world.links[PREFILL, DECODE] is Link.FALLING
+    world.perform(happenings.Suspect(DECODE, PREFILL))
+    world.perform(happenings.CutDone(DECODE, PREFILL))
+    assert happenings.Destroyed(PREFILL, DECODE) in list(world.enabled())

@@ -142,7 +142,7 @@ class Transfer(Mail):
         lost = [key for key in keys if not self.writes[key].is_orphan]
         for key in keys:
             del self.writes[key]
-        if writer in self.cores:
+        if self.links.get((writer, decode)) is Link.UP:  # one that the writer is tearing down ends by itself
             self.links[writer, decode] = Link.GONE
         for key in lost:
             self.tell(key[0], events.WriteFailed(key[1], key[2], quiet=False))
