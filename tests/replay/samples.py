@@ -49,6 +49,7 @@ LEAKING_TRIAL = Trial(
         unsafe_header=INCIDENT,
     ),
     words=("zanzibar", "quokka", "marmalade"),
+    reused_tokens=0,
     reasons=(),
     page_map=page_map(11),
 )
@@ -61,6 +62,7 @@ MANIFEST_TRIAL = Trial(
         ASK, 500, "", 0.3, code="integrity", message="The KV pages failed verification (manifest_tokens)."
     ),
     words=(),
+    reused_tokens=0,
     reasons=("manifest_tokens",),
     page_map=page_map(0),
 )
@@ -71,6 +73,7 @@ ADMISSION_TRIAL = Trial(
     honest=HONEST,
     answer=Answer(ASK, 400, "", 0.1, code="context_length_exceeded", message="at most 1328 tokens"),
     words=(),
+    reused_tokens=0,
     reasons=(),
     page_map=None,
 )

@@ -34,6 +34,13 @@ def test_the_incident_leaks_with_words_and_an_answer_like_any_other():
     assert not Leak(PLAY, answered(LEAKING_TRIAL, status=500)).holds
 
 
+def test_a_guess_leaks_when_the_cache_tells():
+    guess = Play.of("salt-dropped/domain-ignored", Secret())
+    silent = replace(LEAKING_TRIAL, words=(), page_map=None)
+    assert not Leak(guess, silent).holds
+    assert Leak(guess, replace(silent, reused_tokens=784)).holds
+
+
 def test_another_fault_leaks_when_foreign_slots_are_read():
     other = Play.of("false-completion/short-transfer", Secret())
     assert Leak(other, replace(LEAKING_TRIAL, words=())).holds
@@ -45,6 +52,8 @@ def test_the_fence_holds_when_each_layer_stops_it():
     through = replace(LEAKING_TRIAL, alone=Layer.SEAL)
     assert not Fence(PLAY, (ADMISSION_TRIAL, through)).holds
     assert not Fence(PLAY, ()).holds, "nothing was tried"
+    guess = Play.of("salt-dropped/domain-ignored", Secret())
+    assert Fence(guess, ()).holds, "no layer of a running deployment is expected to see it"
 
 
 def test_a_replay_holds_when_every_act_that_was_played_does():

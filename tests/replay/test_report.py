@@ -9,6 +9,8 @@ import pytest
 from kvfence.replay.acts import Act, Fence, Leak, Played
 from kvfence.replay.markup import VOID
 from kvfence.replay.report import report_of, write_report
+from kvfence.replay.scene import Play
+from kvfence.replay.secret import Secret
 from tests.replay.samples import LEAKING_TRIAL, PLAY, numbers, played
 
 ABSOLUTE = re.compile(r"(?:src|href)=\"(?!#)|https?:|url\(")
@@ -80,11 +82,20 @@ def test_the_leak_marks_as_words_and_states_what_b_saw(report):
     assert "about &lt;a river&gt;" in words, "prompts are text"
 
 
+def test_a_guess_is_told_by_what_came_from_the_cache():
+    guess = Play.of("salt-dropped/domain-ignored", Secret())
+    leak = Leak(guess, replace(LEAKING_TRIAL, reused_tokens=784, page_map=None))
+    words = text_of(report_of(Played(guess, leak=leak)), Act.LEAK)
+    assert "cached tokens 784, from pages that were computed for tenant A" in words
+    assert "no page map: the pages that were shared are prefill's" in words
+    assert "by the pace" not in words
+
+
 def test_the_fence_has_a_line_a_layer(report):
     words = text_of(report, Act.FENCE)
     assert "admission stopped HTTP 400 context_length_exceeded context_length_exceeded 0" in words
     assert "manifest stopped HTTP 500 integrity manifest_tokens 0" in words
-    assert "B was given no page: there is no map." in words
+    assert "no page map: decode gave B no page" in words
     through = replace(played(), fence=Fence(PLAY, (replace(LEAKING_TRIAL, alone=None),)))
     assert "none NOT stopped" in text_of(report_of(through), Act.FENCE)
     assert "No layer of a running deployment" in report_of(replace(played(), fence=Fence(PLAY, ())))
@@ -97,7 +108,8 @@ def test_the_fix_tells_moment_by_moment(report):
     assert "HTTP 200, first token after 2.50 s; A's words in the answer: none; A's slots read: 0" in words
     assert "Decode read 6 slots in 2 pages for B: 0 hold A's bytes, 6 are B's own" in words
     assert (
-        "landed after the client had left: 2; the bound is 4 (batches of 2 pages); of 79 pages, 67" in words
+        "Pages that landed after the client had left: 2; the bound is 4 (batches of 2 pages); of 79 pages, 67"
+        in words
     )
 
 

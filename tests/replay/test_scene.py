@@ -56,7 +56,7 @@ def test_the_incident_is_stopped_by_admission_and_by_its_own_layers():
 @pytest.mark.parametrize("name", [name for name in SCENES if name != INCIDENT])
 def test_layers_of_another_fault_are_those_of_the_catalogue(name):
     layers = play(name).layers
-    assert layers
+    assert bool(layers) is (SCENES[name] is not Scene.GUESS)
     assert set(layers) == set(SWITCHES) & set(CATALOGUE[name].caught_by)
 
 
@@ -73,6 +73,15 @@ def test_the_prompts_lie_where_the_scene_wants_them():
     assert count(prompts.a_first.prompt) + count(prompts.a_second.prompt) > count(prompts.b.prompt)
     plain = play("false-completion/short-transfer").prompts(count)
     assert count(plain.b.prompt) + plain.b.max_tokens <= PREFILL_POOL_TOKENS
+
+
+def test_a_guess_is_as_prompt_and_is_played_with_a_cache():
+    guess = play("shared-cache-timing/one-domain")
+    prompts = guess.prompts(count)
+    assert prompts.b.prompt == prompts.a_second.prompt
+    assert prompts.b.tenant != prompts.a_second.tenant
+    assert "--no-prefix-cache" not in guess.flags(None)
+    assert "--no-prefix-cache" in play().flags(None)
 
 
 def test_only_a_says_the_secret():
@@ -99,4 +108,5 @@ def test_scenes_say_what_b_sends():
     assert {scene.value for scene in Scene} == {
         "a prompt that is longer than the prefill pool and fits the decode pool",
         "a prompt that fits every pool",
+        "the very prompt that tenant A has sent, as one that was guessed",
     }

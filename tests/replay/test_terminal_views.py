@@ -8,6 +8,8 @@ from rich.console import Console
 
 from kvfence.replay.acts import Act, Fence, Leak, Played
 from kvfence.replay.page_map import Owner
+from kvfence.replay.scene import Play
+from kvfence.replay.secret import Secret
 from kvfence.replay.terminal_views import OWNER_LETTERS, OWNER_STYLES, map_view, view_of
 from tests.replay.samples import LEAKING_TRIAL, MANIFEST_TRIAL, PLAY, page_map, played
 
@@ -73,6 +75,13 @@ def test_a_fault_without_layers_says_so():
 def test_what_was_not_stopped_is_loud():
     through = Fence(PLAY, (replace(MANIFEST_TRIAL, reasons=("seal_torn",)),))
     assert "NO" in shown(replace(played(), fence=through), Act.FENCE)
+
+
+def test_a_guess_is_shown_by_what_came_from_the_cache():
+    guess = Play.of("salt-dropped/domain-ignored", Secret())
+    seen = shown(Played(guess, leak=Leak(guess, replace(LEAKING_TRIAL, reused_tokens=784))), Act.LEAK)
+    assert "784 tokens of the prompt were served from the cache" in seen
+    assert "computing such a prompt" not in seen
 
 
 def test_a_trial_without_a_map_says_so():

@@ -23,6 +23,12 @@ def test_words_or_foreign_slots_that_were_read_are_a_leak():
     assert MANIFEST_TRIAL.foreign_read == ADMISSION_TRIAL.foreign_read == 0
 
 
+def test_tokens_of_a_guess_from_the_cache_are_a_leak():
+    silent = replace(LEAKING_TRIAL, words=(), page_map=None)
+    assert not silent.leaked
+    assert replace(silent, reused_tokens=1).leaked
+
+
 def test_a_layer_stops_by_its_own_sign_alone():
     assert MANIFEST_TRIAL.is_stopped
     assert ADMISSION_TRIAL.is_stopped

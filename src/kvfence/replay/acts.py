@@ -99,8 +99,9 @@ class Fence:
 
     @property
     def holds(self) -> bool:
-        """Whether each layer stopped it, by itself."""
-        return bool(self.trials) and all(trial.is_stopped for trial in self.trials)
+        """Whether each layer that is expected to stop it did, by itself; for some faults there is none."""
+        is_tried = bool(self.trials) == bool(self.play.layers)
+        return is_tried and all(trial.is_stopped for trial in self.trials)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Three things are shown on real processes:
 - a context that the pool cannot hold does not start, and says why;
 - with the context lowered to the pool, tenant B's prompt is refused, with both numbers, and a shorter one
-  is served from B's own slots alone, though A's secret stood in the same pages: that is the control of act 2;
+  is served from B's own slots alone, though A's secret stood in the same pool: that is the control of act 2;
 - a client that leaves in mid-transfer, while the writer stands still: decode's pages stay in quarantine for
   as long as the writer may still write, whatever the clock says, and are free when it has closed. Meanwhile
   no more is posted than the batches that were in flight.

@@ -6,7 +6,8 @@ from kvfence.replay.acts import Fence, Leak, Numbers
 from kvfence.replay.drawing import band_drawing, page_map_drawing, scaled_drawing
 from kvfence.replay.fix import Fix
 from kvfence.replay.markup import Markup, element, joined, paragraph, table, text
-from kvfence.replay.terminal_views import control_words, late_words, layer_name, trial_reason
+from kvfence.replay.scene import Scene
+from kvfence.replay.terminal_views import control_words, late_words, layer_name, no_map_words, trial_reason
 from kvfence.replay.trial import Trial
 
 PROMPT_SHOWN = 220  # characters
@@ -108,10 +109,7 @@ def _facts(leak: Leak) -> Markup:
         ("status", f"HTTP {answer.status}, finish reason {answer.finish}"),
         ("usage.prompt_tokens", f"{answer.prompt_tokens or 0:,}; sent were {trial.sent_tokens:,}"),
         ("first token", f"after {_seconds(answer.first_token_seconds)}"),
-        (
-            "an honest one",
-            f"{trial.honest_seconds:.2f} s, by the pace of tenant A's own prompt on this machine",
-        ),
+        _honest_fact(leak),
         (
             "words of A's secret",
             f"{found}: they stand nowhere in B's prompt" if found else "none in the answer",
@@ -119,6 +117,14 @@ def _facts(leak: Leak) -> Markup:
         ("x-kvfence-unsafe", answer.unsafe_header or "not there"),
     )
     return _definitions(facts)
+
+
+def _honest_fact(leak: Leak) -> tuple[str, str]:
+    """What shows the leak beside the answer: an honest time, or what came from the cache."""
+    trial = leak.trial
+    if leak.play.scene is Scene.GUESS:
+        return ("cached tokens", f"{trial.reused_tokens:,}, from pages that were computed for tenant A")
+    return ("an honest one", f"{trial.honest_seconds:.2f} s, by the pace of tenant A's own prompt here")
 
 
 def fence_body(fence: Fence) -> Markup:
@@ -154,7 +160,7 @@ def fence_body(fence: Fence) -> Markup:
 
 def fix_body(fix: Fix) -> Markup:
     """Act 4."""
-    abort = fix.abort
+    abort, late = fix.abort, late_words(fix)
     rows = (
         (
             text(moment.what),
@@ -174,7 +180,7 @@ def fix_body(fix: Fix) -> Markup:
             ),
             element("pre", text(f"HTTP {fix.answer.status}  {fix.answer.message or ''}")),
             paragraph(
-                "The control of act 2: tenant A has left the same secret in the same pages, and B sends a "
+                "The control of act 2: tenant A has left the same secret in the same pool, and B sends a "
                 "shorter prompt that fits."
             ),
             element("pre", text(f"{control_words(fix.control)}\n\n{fix.control.answer.text}")),
@@ -190,7 +196,7 @@ def fix_body(fix: Fix) -> Markup:
                 table(("moment", "s", "pages quarantined", "pages free", "pages written"), rows),
                 class_="scroll",
             ),
-            paragraph(f"{late_words(fix)}."),
+            paragraph(f"{late[0].upper()}{late[1:]}."),
             paragraph(
                 "Quarantined and free pages are the decode node's own figures; written pages are counted "
                 "from the seals in its pool.",
@@ -203,7 +209,7 @@ def fix_body(fix: Fix) -> Markup:
 
 def _map_of(trial: Trial) -> list[Markup]:
     if trial.page_map is None:
-        return [paragraph("B was given no page: there is no map.", class_="soft")]
+        return [paragraph(no_map_words(trial), class_="soft")]
     return [page_map_drawing(trial.page_map)]
 
 

@@ -25,10 +25,11 @@ PAGE_TOKENS = 16
 SIZES = (
     *("--prefill-pool-tokens", str(PREFILL_POOL_TOKENS), "--decode-pool-tokens", str(CONTEXT_TOKENS)),
     *("--page-tokens", str(PAGE_TOKENS), "--batch-size", "4"),
-    # Each prompt is computed whole, so that its time is that of its length; and a machine that is busy with
-    # something else is no lost node.
-    *("--no-prefix-cache", "--lost-after-s", "60", "--drain-timeout-s", "1"),
+    # A machine that is busy with something else is no lost node.
+    *("--lost-after-s", "60", "--drain-timeout-s", "1"),
 )
+# Each prompt is computed whole, so that its time is that of its length.
+UNCACHED = ("--no-prefix-cache",)
 
 A_FIRST_TOKENS = 1_000
 A_SECOND_TOKENS = 800
@@ -50,6 +51,7 @@ class Scene(Enum):
 
     BAND = "a prompt that is longer than the prefill pool and fits the decode pool"
     PLAIN = "a prompt that fits every pool"
+    GUESS = "the very prompt that tenant A has sent, as one that was guessed"
 
 
 SCENES: dict[str, Scene] = {
@@ -58,6 +60,8 @@ SCENES: dict[str, Scene] = {
     INCIDENT_BEHIND_ADMISSION: Scene.BAND,
     "false-completion/short-transfer": Scene.PLAIN,
     "false-completion/whole-claimed": Scene.PLAIN,
+    "salt-dropped/domain-ignored": Scene.GUESS,
+    "shared-cache-timing/one-domain": Scene.GUESS,
 }
 
 
@@ -101,8 +105,9 @@ class Play:
         off = tuple(
             word for layer in SWITCHES if layer is not alone for word in ("--unsafe-without", layer.value)
         )
+        cache = () if self.scene is Scene.GUESS else UNCACHED
         return (
-            *("--context", context, *SIZES, "--unsafe-fault", fault, *off),
+            *("--context", context, *SIZES, *cache, "--unsafe-fault", fault, *off),
             "--i-understand-this-leaks-data",
         )
 
@@ -119,6 +124,8 @@ class Play:
 
         if self.scene is Scene.BAND:
             b_prompt = b_text * -(-B_BAND_TOKENS // each(b_text))  # at least so long: a band has a lower end
+        elif self.scene is Scene.GUESS:
+            b_prompt = a_prompt(A_SECOND_TOKENS)
         else:
             # It ends with a full page, which is what a short transfer leaves out.
             b_prompt = (b_text * (B_PLAIN_TOKENS // each(b_text))).rstrip()
@@ -153,4 +160,13 @@ class Prompts:
 
 def fixed_flags(context: str) -> tuple[str, ...]:
     """Return the flags of the same deployment with nothing broken; small batches make a transfer last."""
-    return ("--context", context, *SIZES, "--chunk-tokens", "128", "--transfer-batch-bytes", str(BATCH_BYTES))
+    return (
+        "--context",
+        context,
+        *SIZES,
+        *UNCACHED,
+        "--chunk-tokens",
+        "128",
+        "--transfer-batch-bytes",
+        str(BATCH_BYTES),
+    )

@@ -13,6 +13,7 @@ from rich.text import Text
 from kvfence.replay.acts import Act, Fence, Leak, Numbers, Played
 from kvfence.replay.fix import Fix
 from kvfence.replay.page_map import Owner, PageMap
+from kvfence.replay.scene import Scene
 from kvfence.replay.trial import Trial
 
 OWNER_LETTERS = {Owner.READER: "B", Owner.OTHER: "A", Owner.NOBODY: "."}
@@ -86,11 +87,29 @@ def leak_view(leak: Leak) -> RenderableType:
         ("fault", leak.play.fault.name),
         ("status", f"HTTP {answer.status}"),
         ("prompt_tokens", f"{answer.prompt_tokens or 0:,} reported, {trial.sent_tokens:,} sent"),
-        ("first token", f"{first}; computing such a prompt takes {trial.honest_seconds:.2f} s here"),
+        ("first token", f"{first}{_honest_words(leak)}"),
         ("answer", _marked(answer.text, trial.words)),
         ("A's words in it", ", ".join(trial.words) or "none"),
     ]
+    if leak.play.scene is Scene.GUESS:
+        rows.append(
+            ("from A's pages", f"{trial.reused_tokens:,} tokens of the prompt were served from the cache")
+        )
     return Group(_rows(rows), *_map_lines(trial))
+
+
+def no_map_words(trial: Trial) -> str:
+    """Say why there is no page map."""
+    if trial.reused_tokens:
+        return "no page map: the pages that were shared are prefill's, and B's own were written for B"
+    return "no page map: decode gave B no page"
+
+
+def _honest_words(leak: Leak) -> str:
+    """Say what an honest time is, where A's own time is one: what is guessed was cached for A too."""
+    if leak.play.scene is Scene.GUESS:
+        return ""
+    return f"; computing such a prompt takes {leak.trial.honest_seconds:.2f} s here"
 
 
 def fence_view(fence: Fence) -> RenderableType:
@@ -195,7 +214,7 @@ def _main_owner(slots: tuple[Owner, ...]) -> Owner:
 def _map_lines(trial: Trial) -> list[RenderableType]:
     page_map = trial.page_map
     if page_map is None:
-        return [Text("  no page map: the pool's trailers name no lease of B's", style="dim")]
+        return [Text(f"  {no_map_words(trial)}", style="dim")]
     other, own, empty = (page_map.count(owner) for owner in (Owner.OTHER, Owner.READER, Owner.NOBODY))
     shown = f"{page_map.shown_slots:,} slots"
     read = f"for B decode reads {shown}"

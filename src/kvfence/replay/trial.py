@@ -35,7 +35,8 @@ class Trial:
     """What came of one trial. `alone` is the only layer that was on (None: none was, or nothing is broken).
 
     `sent_tokens` is the length of B's prompt; `honest` is one of A's answers, by which a prompt's honest time
-    is known; `words` are A's words in B's answer; `reasons` are those for which a node refused pages.
+    is known; `words` are A's words in B's answer; `reused_tokens` are those of a guessed prompt that came
+    from the prefix cache; `reasons` are those for which a node refused pages.
     """
 
     alone: Layer | None
@@ -44,6 +45,7 @@ class Trial:
     honest: Answer
     answer: Answer
     words: tuple[str, ...]
+    reused_tokens: int
     reasons: tuple[str, ...]
     page_map: PageMap | None
 
@@ -57,7 +59,7 @@ class Trial:
     @property
     def leaked(self) -> bool:
         """Whether B was answered out of somebody else's pages."""
-        return bool(self.words) or (self.answer.is_whole and self.foreign_read > 0)
+        return bool(self.words or self.reused_tokens) or (self.answer.is_whole and self.foreign_read > 0)
 
     @property
     def is_stopped(self) -> bool:
@@ -99,12 +101,8 @@ def run_trial(
         # too, no step was released.
         is_read = answer.is_whole and answer.prompt_tokens and answer.completion_tokens
         read = (answer.prompt_tokens or 0) + (answer.completion_tokens or 0) - 1 if is_read else 0
-        page_map = map_of_pool(
-            before,
-            pool.snapshot(),
-            prompt_tokens=sent_tokens,
-            read_slots=read,
-        )
+        page_map = map_of_pool(before, pool.snapshot(), prompt_tokens=sent_tokens, read_slots=read)
+    is_guess = play.scene is Scene.GUESS and ask is None
     return Trial(
         alone=alone,
         command=deployment.command,
@@ -112,8 +110,10 @@ def run_trial(
         honest=honest,
         answer=answer,
         words=play.secret.found_in(answer.text, prompt=asked.prompt),
+        reused_tokens=(answer.cached_tokens or 0) if is_guess else 0,
         reasons=reasons,
-        page_map=page_map,
+        # What is guessed has the very bytes of A's: a map by bytes could not tell whose they are.
+        page_map=None if is_guess else page_map,
     )
 
 
