@@ -27,7 +27,7 @@ caught by
 runs on
   real nodes, the simulator and the explorer
 
-stands for
+stands for, as reported there
   KVI-111 vLLM #56524: recurrent state blocks reused without zeroing \
 (https://github.com/vllm-project/vllm/pull/56524)
   KVI-112 vllm-mlx #384/#385: trimmed prefix entry keeps the old tail; some layers read it \

@@ -65,7 +65,9 @@ def explanation(name: str) -> Text:
     _part(text, "decisions that it gets wrong", [", ".join(fault.decisions)])
     _part(text, "caught by", [", ".join(layer.value for layer in fault.caught_by)])
     _part(text, "runs on", [GROUNDS[fault.runs_on]])
-    _part(text, "stands for", [_bug_words(BUGS[number]) for number in fault.bugs] or [NO_BUG])
+    _part(
+        text, "stands for, as reported there", [_bug_words(BUGS[number]) for number in fault.bugs] or [NO_BUG]
+    )
     _part(text, "to see it", how_to_run(fault))
     text.rstrip()
     return text
