@@ -37,6 +37,18 @@ def test_the_same_in_scopes_that_take_longer(name):
     assert compare(SCOPES[name], MODEL_FOLDER, find_tool()).is_equal
 
 
+@pytest.mark.parametrize("name", ["straight", "abort", "deadline", "two-pages", "crash"])
+def test_the_explorers_keys_lose_no_state_where_nothing_can_be_renamed(name):
+    """With one lease a state has one name. So the explorer, as it verifies, must reach every state too."""
+    assert SCOPES[name].leases == 1
+    assert explore_cores(SCOPES[name], by_key=True)[1] == explore_cores(SCOPES[name])[1]
+
+
+def test_the_explorers_keys_take_states_together_that_differ_in_names():
+    by_key = explore_cores(SCOPES["refusal"], by_key=True)[1]
+    assert by_key < explore_cores(SCOPES["refusal"])[1]
+
+
 @needs_the_tool
 def test_a_twin_that_differs_is_seen(tmp_path):
     """It says that the abort goes to decode alone: no law is broken by that, and yet it is another protocol."""

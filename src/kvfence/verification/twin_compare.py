@@ -8,7 +8,7 @@ compared, not only their sizes: a state that one of the two has alone is a bug o
 import sys
 from argparse import ArgumentParser
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,20 +63,27 @@ def compare(scope: TwinScope, folder: Path, tool: TwinTool) -> Comparison:
     )
 
 
-def explore_cores(scope: TwinScope, decisions: Decisions | None = None) -> tuple[int, frozenset[State]]:
-    """Return how many states the cores reach, and what these look like to the twin."""
+def explore_cores(
+    scope: TwinScope, decisions: Decisions | None = None, *, by_key: bool = False
+) -> tuple[int, frozenset[State]]:
+    """Return how many states the cores reach, and what these look like to the twin.
+
+    `by_key`: states are the same when the explorer's key says so, as in `kvfence verify`. Where nothing can be
+    renamed (one lease), not one state of the projection may be missing then.
+    """
     decisions = Decisions() if decisions is None else decisions
     for_cores = scope.for_cores()
     engine = Engine(for_cores, decisions, symmetric=False)
     base = make_world(for_cores.config, decisions, for_cores.by_number, InPlace())
     start = engine.start()
-    seen, todo = {_without_budget(start)}, deque([start])
+    key_of: Callable[[Parts], Hashable] = engine.key_of if by_key else _without_budget
+    seen, todo = {key_of(start)}, deque([start])
     projected = set()
     while todo:
         state = todo.popleft()
         projected.add(project(_world_of(engine, state, base), scope.leases))
         for after in _steps(engine, scope, state):
-            key = _without_budget(after)
+            key = key_of(after)
             if key not in seen:
                 seen.add(key)
                 todo.append(after)
