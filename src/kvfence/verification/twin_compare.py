@@ -68,8 +68,8 @@ def explore_cores(
 ) -> tuple[int, frozenset[State]]:
     """Return how many states the cores reach, and what these look like to the twin.
 
-    `by_key`: states are the same when the explorer's key says so, as in `kvfence verify`. Where nothing can be
-    renamed (one lease), not one state of the projection may be missing then.
+    `by_key`: states are the same when the explorer's key says so, as in `kvfence verify`. Where nothing can
+    be renamed (one lease), not one state of the projection may be missing then.
     """
     decisions = Decisions() if decisions is None else decisions
     for_cores = scope.for_cores()
