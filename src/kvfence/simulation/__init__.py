@@ -7,9 +7,9 @@ be played again, shortened and told.
 from kvfence.simulation.campaign import Campaign, run_campaign, run_seed
 from kvfence.simulation.outcome import Outcome, Step
 from kvfence.simulation.probes import PROBES
-from kvfence.simulation.replay import replay, tell
+from kvfence.simulation.replaying import replay, tell
 from kvfence.simulation.run import Run
-from kvfence.simulation.shrink import shrink
+from kvfence.simulation.shrinking import shrink
 from kvfence.simulation.swarm import Feature, Swarm, draw_swarm
 from kvfence.simulation.tally import Tally, seeds_to_find
 

@@ -27,6 +27,7 @@ HARM = {
     Harm.LEAK: LEAKS,
     Harm.REUSE: LEAKS,
     Harm.STALL: frozenset((Kind.NOT_HOME,)),
+    Harm.TRESPASS: frozenset((Kind.LATE_STEP,)),
     Harm.DOUBLE: frozenset((Kind.TWO_ATTEMPTS,)),
 }
 READS = frozenset((Kind.FOREIGN_READ, Kind.UNWRITTEN_READ, Kind.WRONG_TOKEN))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kvfence.protocol import Decisions
 from kvfence.simulation.outcome import Step
-from kvfence.simulation.replay import replay
+from kvfence.simulation.replaying import replay
 from kvfence.simulation.swarm import Swarm
 from kvfence.world import Kind
 from kvfence.world import happenings as h

@@ -19,6 +19,7 @@ from kvfence.world import happenings as h
 from kvfence.world.telling import Moment, perform_and_tell
 
 SETTLING_MAX = 5_000  # happenings after a script
+TURN = 100  # happenings, of which one is a timer though something else could happen
 
 
 def world_of(swarm: Swarm, decisions: Decisions) -> World:
@@ -86,14 +87,19 @@ def settle(world: World) -> None:
     for peer in list(world.dead):
         world.perform(h.Restart(peer))
     neighbours = Neighbours(world)
-    for _ in range(SETTLING_MAX):
-        happening = _next(world, neighbours)
+    for turn in range(SETTLING_MAX):
+        happening = _next(world, neighbours, is_late=turn % TURN == 0)
         if happening is None or world.findings:
             return
         world.perform(happening)
 
 
-def _next(world: World, neighbours: Neighbours) -> h.Happening | None:
+def _next(world: World, neighbours: Neighbours, *, is_late: bool) -> h.Happening | None:
+    """What follows, else what mends, else a timer; now and then a timer first: time passes for all."""
+    fires = (h.Fire(*timer) for timer in world.live_timers())
+    fire = next((fire for fire in fires if not asks_in_vain(world, fire)), None)
+    if is_late and fire is not None:
+        return fire
     following: h.Happening | None = next(world.following(), None)
     if following is not None:
         return following
@@ -101,5 +107,4 @@ def _next(world: World, neighbours: Neighbours) -> h.Happening | None:
     for mended in (*due, *neighbours.renewable()):
         if is_possible(world, mended):
             return mended
-    fires = (h.Fire(*timer) for timer in world.live_timers())
-    return next((fire for fire in fires if not asks_in_vain(world, fire)), None)
+    return fire
