@@ -116,6 +116,7 @@ def test_what_has_one_right_answer():
     assert d.needed_tokens(20, 4) == 24
     assert d.addressee(3, iter((3, 4))) == 3
     assert d.owed_pages(reserved=3, computed=1) == 3
+    assert d.asked_writer(D1, D2) == D1
     assert d.first_token(7, (7, 8)) == 7
     assert d.lease_number(5, (4,)) == 5
     assert d.padding_page(9) == 9

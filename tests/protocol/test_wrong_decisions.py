@@ -39,6 +39,7 @@ EXEMPT = {
     "prefix_digest",
     "chains_prefix",
     "compares_prefix",
+    "asked_writer",  # the wrong one's answer is not believed
     "asks_again",  # the rig loses no Close between the living
     "lease_number",  # what was said of a number before differs by its token hash: refused, not wrong
     # Bytes, steps and processes, which the rig does not have.

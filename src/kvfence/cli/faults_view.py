@@ -26,6 +26,7 @@ HARMS = {
     Harm.LEAK: "leak",
     Harm.REUSE: "another tenant's pages are used",
     Harm.STALL: "pages do not come home",
+    Harm.TRESPASS: "a step writes into pages of another row",
     Harm.DOUBLE: "one request is computed twice at once",
 }
 GROUNDS = {

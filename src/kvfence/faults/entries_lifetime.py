@@ -103,9 +103,11 @@ STEPS = (
         bugs=("KVI-021",),
         decisions=("sources_are_quiet",),
         what="Prefill gives pages back that a launched chunk still writes.",
-        leaks="The chunk writes one prompt's slots into pages of the next.",
-        caught_by=(Layer.GUARD, Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE),
+        leaks="The chunk writes into pages of the next prompt, which overwrites them while a node has one "
+        "pass in flight at a time, and would read them with two.",
+        caught_by=(Layer.EXPLORER, Layer.SIMULATOR),
         runs_on=Ground.WORLD,
+        harm=Harm.TRESPASS,
     ),
 )
 
@@ -121,8 +123,8 @@ REFERENCES = (
     Fault(
         name="stale-reference/incarnation-unchecked",
         bugs=("KVI-042",),
-        decisions=("speaks_for",),
-        what="What one incarnation of a node says counts for another, so that a restarted prefill node "
+        decisions=("asked_writer", "speaks_for"),
+        what="Decode asks whoever bears the writer's name and believes it, so that a restarted prefill node "
         "vouches for its dead self.",
         leaks=_LATE_WRITE,
         caught_by=_WATCHED,

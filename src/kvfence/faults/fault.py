@@ -26,6 +26,7 @@ class Harm(Enum):
     LEAK = "leak"  # bytes or tokens reach a request that they were not made for
     REUSE = "reuse"  # a tenant is served from pages of another one: shown by timing and counters
     STALL = "stall"  # pages do not come home
+    TRESPASS = "trespass"  # a step writes into pages that are not its row's any more
     DOUBLE = "double"  # one request is computed and answered twice at once
 
 

@@ -67,7 +67,11 @@ class FreeUnderStep(Decisions):
 
 
 class IncarnationUnchecked(Decisions):
-    """What one incarnation of a node says counts for another: a restarted one vouches for its dead self."""
+    """A name is asked, and a name answers: a restarted node vouches for its dead self."""
+
+    def asked_writer(self, writer: Peer, newest: Peer | None) -> Peer:
+        """Whoever bears the name now."""
+        return writer if newest is None else newest
 
     def speaks_for(self, sender: Peer, expected: Peer) -> bool:
         """The name is enough."""

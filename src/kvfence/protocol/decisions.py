@@ -197,6 +197,10 @@ class Decisions:
         """An event that should not have come says nothing about writes in flight."""
         return False
 
+    def asked_writer(self, writer: Peer, newest: Peer | None) -> Peer:  # noqa: ARG002 -- a mutant looks at it
+        """Law 10: the incarnation that holds a lease is asked to close it, not the newest of its node."""
+        return writer
+
     def asks_again(self) -> bool:
         """Law 11: Close is asked until it is answered, for a message can be lost."""
         return True

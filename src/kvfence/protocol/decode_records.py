@@ -140,7 +140,8 @@ class DecodeRecords(Machine):
         record.closes_asked += 1
         if record.closes_asked > self.config.close_retries_max:
             self._silent[record.writer] = None
-        self._say(commands.SendClose(record.writer, record.lease))
+        writer = self.decisions.asked_writer(record.writer, self.peers.newest(record.writer.node))
+        self._say(commands.SendClose(writer, record.lease))
         self._set_timer(record, TimerKind.CLOSE_RETRY, self.config.close_retry_ms)
 
     def _manifest(self, record: DecodeLease) -> Manifest:
