@@ -80,6 +80,22 @@ ELSEWHERE: dict[str, Elsewhere] = {
         ("serving/compute_main.py", "serving/router_main.py"),
         "they only put parts together: right means that a deployment starts, serves and ends",
     ),
+    "tests/verification/test_remembered.py": Elsewhere(
+        (
+            "verification/changes.py",
+            "verification/engine.py",
+            "verification/forking.py",
+            "verification/layout.py",
+            "verification/lazy.py",
+        ),
+        "right means that every part of a state is what a plain world has, after every happening",
+    ),
+    "tests/verification/test_search.py": Elsewhere(
+        ("verification/worker.py",), "a worker is half of a search; both halves are looked at together"
+    ),
+    "tests/verification/test_catalogue.py": Elsewhere(
+        ("verification/scopes.py",), "data, and the scopes that are made of it"
+    ),
     "tests/cli/test_app.py": Elsewhere(("cli/serve.py",), "a flag is tested by invoking the command line"),
 }
 

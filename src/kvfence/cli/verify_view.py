@@ -10,7 +10,19 @@ from rich.text import Text
 from kvfence.protocol import Decisions
 from kvfence.protocol.errors import OperatorError
 from kvfence.protocol.tables import DECODE, PREFILL, ROUTER
-from kvfence.verification import SCOPES, Level, Limits, Report, Scope, Why, draw, search
+from kvfence.verification import (
+    SCOPES,
+    Counterexample,
+    Level,
+    Limits,
+    Report,
+    Scope,
+    Why,
+    draw,
+    find_stranded,
+    search,
+)
+from kvfence.verification.catalogue import HOMING
 from kvfence.verification.conformance import check_trace, render_trace
 
 FOUND = 1
@@ -42,16 +54,32 @@ def explore(console: Console, scope: Scope, decisions: Decisions, jobs: int, lim
     _show(console, report, decisions)
     if report.why is Why.FOUND:
         return FOUND
+    if report.why is Why.CLOSED and scope.name in HOMING:
+        return _come_home(console, scope, decisions)
     return 0 if report.why in (Why.CLOSED, Why.DEPTH) else INCONCLUSIVE
+
+
+def _come_home(console: Console, scope: Scope, decisions: Decisions) -> int:
+    """Search once more, with its edges, backwards from home."""
+    homing = find_stranded(scope, decisions)
+    if homing.stranded is None:
+        console.print("from each of them there is a way home without more weather")
+        return 0
+    _show_run(console, homing.stranded, decisions)
+    console.print(f"{homing.stranded_states:,} of them have no way home without more weather")
+    return FOUND
+
+
+def _show_run(console: Console, found: Counterexample, decisions: Decisions) -> None:
+    console.print(Text(draw(found, decisions)), soft_wrap=True)
+    for finding in found.findings:
+        words = f"{finding.kind.value}, {finding.node.node}: {finding.what}"
+        console.print(Text(words), style="bold red", soft_wrap=True)
 
 
 def _show(console: Console, report: Report, decisions: Decisions) -> None:
     if report.counterexample is not None:
-        console.print(Text(draw(report.counterexample, decisions)), soft_wrap=True)
-        for finding in report.counterexample.findings:
-            console.print(
-                Text(f"{finding.kind.value}, {finding.node.node}: {finding.what}"), style="bold red"
-            )
+        _show_run(console, report.counterexample, decisions)
     rows = sum(len(table.rows) for table in (ROUTER, PREFILL, DECODE))
     console.print(f"scope {report.scope.name}: {report.scope.what}", soft_wrap=True)
     console.print(f"{_ended(report)}; depth {report.depth}", soft_wrap=True)

@@ -8,12 +8,14 @@ from kvfence.verification.catalogue import SCOPES
 from kvfence.verification.conformance import NodeReport, TraceReport, check_trace, render_trace
 from kvfence.verification.conformance_steps import Place, Violation, ViolationKind
 from kvfence.verification.explorer import draw, explorer_finds, tell
+from kvfence.verification.homing import Homing, find_stranded
 from kvfence.verification.scopes import Scope, Weather, ask, scope_named, small
 from kvfence.verification.search import Counterexample, Level, Limits, Report, Why, search
 
 __all__ = [
     "SCOPES",
     "Counterexample",
+    "Homing",
     "Level",
     "Limits",
     "NodeReport",
@@ -29,6 +31,7 @@ __all__ = [
     "check_trace",
     "draw",
     "explorer_finds",
+    "find_stranded",
     "render_trace",
     "scope_named",
     "search",

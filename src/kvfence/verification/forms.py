@@ -106,7 +106,7 @@ def put_outcome(sink: Sink, content: Content, outcome: Outcome | None) -> None:
 def put_message(sink: Sink, content: Content, message: Any) -> None:
     """Write a message on a wire."""
     sink.put(type(message).__name__)
-    sink.peer(message.sender)
+    sink.peer(getattr(message, "sender", None))
     match message:
         case events.Hello():
             sink.put(message.role.value, message.pool_tokens, message.free_pages, message.draining)

@@ -23,7 +23,7 @@ from kvfence.verification.worker import Worker
 from kvfence.world import Finding
 from kvfence.world.happenings import Happening
 
-WIDE = 400  # states of a level, for each worker, from which on the work is divided
+WIDE = 200  # states of a level, for each worker, from which on the work is divided
 KIB_A_MIB = 1024
 
 

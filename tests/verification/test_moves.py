@@ -1,0 +1,97 @@
+"""What can happen next is what the world says, and weather where it makes sense."""
+
+import pytest
+from tests.verification.walks import WEATHERS, plain_world, scope_of, walk
+
+from kvfence.protocol.decisions import CORRECT
+from kvfence.protocol.words import Peer
+from kvfence.verification.engine import Engine
+from kvfence.verification.scopes import COST, Weather
+from kvfence.world import happenings as h
+
+OWN = (h.Deliver, h.Land, h.Complete, h.Stop, h.Verify, h.Launch, h.Retire, h.CutDone, h.Destroyed)
+
+
+def of_kind(moves, *kinds):
+    return {repr(move.happening) for move in moves if isinstance(move.happening, kinds)}
+
+
+def go(engine, state, *happenings):
+    for happening in happenings:
+        move = next(move for move in engine.enabled(state) if move.happening == happening)
+        state, findings = engine.after(state, move)
+        assert not findings
+    return state
+
+
+@pytest.mark.parametrize("weather", WEATHERS)
+@pytest.mark.parametrize("is_wide", [False, True], ids=["one page", "wide"])
+def test_what_follows_by_itself_is_what_the_world_says(weather, is_wide):
+    scope = scope_of(WEATHERS[weather], is_wide=is_wide)
+    engine = Engine(scope, CORRECT)
+    for seed in range(4):
+        world = plain_world(scope)
+        for state, move, _ in walk(engine, 50, seed):
+            said = {repr(happening) for happening in world.enabled() if isinstance(happening, OWN)}
+            assert of_kind(engine.enabled(state), *OWN) == said
+            world.perform(move.happening)
+
+
+def test_weather_costs_its_budget_and_ends_with_it():
+    engine = Engine(scope_of(Weather(crash_prefill=1)), CORRECT)
+    start = engine.start()
+    crash = h.Crash(Peer("prefill0", 1))
+    after = go(engine, start, crash)
+    assert start[-1].value[COST["crash_prefill"]] == 1
+    assert after[-1].value[COST["crash_prefill"]] == 0
+    again = go(engine, after, h.Restart(Peer("prefill0", 1)))
+    assert not of_kind(engine.enabled(again), h.Crash)
+
+
+def test_a_dead_peer_is_taken_for_lost_without_cost_and_a_living_one_is_not():
+    prefill, decode = Peer("prefill0", 1), Peer("decode0", 1)
+    engine = Engine(scope_of(Weather(crash_prefill=1)), CORRECT)
+    start = engine.start()
+    assert not of_kind(engine.enabled(start), h.Suspect)
+    dead = go(engine, start, h.Crash(prefill))
+    assert repr(h.Suspect(decode, prefill)) in of_kind(engine.enabled(dead), h.Suspect)
+    known = go(engine, dead, h.Suspect(decode, prefill))
+    assert repr(h.Suspect(decode, prefill)) not in of_kind(engine.enabled(known), h.Suspect)
+
+
+def test_a_writer_that_is_being_cut_gets_no_new_connection():
+    prefill, decode = Peer("prefill0", 1), Peer("decode0", 1)
+    engine = Engine(scope_of(Weather(suspect=1)), CORRECT)
+    suspected = go(engine, engine.start(), h.Suspect(decode, prefill), h.CutDone(decode, prefill))
+    assert not of_kind(engine.enabled(suspected), h.Reconnect)
+
+
+def test_a_connection_that_prefill_destroyed_is_renewed():
+    prefill, decode = Peer("prefill0", 1), Peer("decode0", 1)
+    engine = Engine(scope_of(Weather(suspect=1)), CORRECT)
+    gone = go(engine, engine.start(), h.Suspect(prefill, decode), h.Destroyed(prefill, decode))
+    assert of_kind(engine.enabled(gone), h.Reconnect) == {repr(h.Reconnect(prefill, decode))}
+
+
+def test_a_timer_fires_without_cost_only_when_nothing_else_is_under_way():
+    router = Peer("router0", 1)
+    engine = Engine(scope_of(Weather(drop=1)), CORRECT)
+    asked = go(engine, engine.start(), h.Submit(router, 1))
+    assert not of_kind(engine.enabled(asked), h.Fire)
+    lost = go(engine, asked, h.Drop(router, Peer("decode0", 1)))
+    assert of_kind(engine.enabled(lost), h.Fire)
+
+
+def test_of_requests_that_are_alike_the_first_comes_first():
+    alike = Engine(scope_of(Weather(), alike=True), CORRECT)
+    differ = Engine(scope_of(Weather()), CORRECT)
+    assert len(of_kind(alike.enabled(alike.start()), h.Submit)) == 1
+    assert len(of_kind(differ.enabled(differ.start()), h.Submit)) == 2
+
+
+def test_a_stopped_node_does_nothing_until_it_goes_on():
+    router, decode = Peer("router0", 1), Peer("decode0", 1)
+    engine = Engine(scope_of(Weather(pause=1)), CORRECT)
+    stopped = go(engine, engine.start(), h.Submit(router, 1), h.Pause(decode))
+    assert not of_kind(engine.enabled(stopped), h.Deliver)
+    assert of_kind(engine.enabled(go(engine, stopped, h.Resume(decode))), h.Deliver)
