@@ -123,16 +123,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         tool = find_tool()
         chosen = [scope for scope in TWIN_SCOPES if scope.name in (given.scope or names)]
-        results = []
+        results: list[Comparison] = []
         for scope in chosen:
             with console.status(f"{scope.name}: {scope.what}"):
                 results.append(compare(scope, given.folder, tool))
+            if given.write is not None:
+                given.write.write_text(with_table(given.write.read_text(), results))
     except OperatorError as error:
         console.print(str(error))
         return 2
     console.print(report(results))
-    if given.write is not None:
-        given.write.write_text(with_table(given.write.read_text(), results))
     return 0 if all(result.is_equal for result in results) else 1
 
 
