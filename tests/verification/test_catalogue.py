@@ -7,7 +7,7 @@ import pytest
 from kvfence.protocol.decisions import CORRECT
 from kvfence.protocol.errors import OperatorError
 from kvfence.verification import SCOPES, Why, scope_named, search
-from kvfence.verification.catalogue import FULL, HOMING, TEST
+from kvfence.verification.catalogue import FULL, HOMING, LISTS, TEST
 from kvfence.verification.scopes import COST, NAMES, TIMER_COST, Weather
 
 STATES_OF_A_TEST_RUN = 1_000_000
@@ -16,6 +16,7 @@ STATES_OF_A_TEST_RUN = 1_000_000
 def test_names_are_taken_once_and_lists_name_scopes():
     assert set(TEST) <= set(FULL) <= set(SCOPES)
     assert set(HOMING) <= set(TEST)
+    assert not set(LISTS) & set(SCOPES), "a list and a scope would have one name"
     assert all(name == scope.name and scope.what for name, scope in SCOPES.items())
 
 

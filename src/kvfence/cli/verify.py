@@ -18,7 +18,7 @@ MEMORY_MIB = 4096
 
 
 def verify_command(
-    scope: Annotated[str, typer.Option(help="A named scope; --list shows them.")] = "smoke",
+    scope: Annotated[str, typer.Option(help="A named scope, or test or full; --list shows them.")] = "smoke",
     fault: Annotated[list[str] | None, typer.Option(help="Switch a known fault on; may be repeated.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     max_states: Annotated[int | None, typer.Option(help="Stop after so many states.")] = None,
@@ -29,9 +29,9 @@ def verify_command(
     trace: Annotated[list[Path] | None, typer.Option(help="Check traces of a real run instead.")] = None,
 ) -> int:
     """Explore every order of events within a scope, on the cores that serve."""
-    from kvfence.cli.verify_view import check, explore, scopes_table
+    from kvfence.cli.verify_view import check, explore, explore_all, scopes_table
     from kvfence.faults import faulty_decisions
-    from kvfence.verification import SCOPES, Limits, scope_named
+    from kvfence.verification import LISTS, SCOPES, Limits, scope_named
 
     console = Console(highlight=False)
     if list_scopes:
@@ -43,4 +43,6 @@ def verify_command(
         raise OperatorError("--jobs, --max-states and --memory-mib must be above zero.")
     decisions = faulty_decisions(tuple(fault or ()))()
     limits = Limits(states_max=max_states, memory_mib=memory_mib)
+    if scope in LISTS:
+        return explore_all(console, LISTS[scope], decisions, jobs, limits)
     return explore(console, scope_named(scope, SCOPES), decisions, jobs, limits)

@@ -1,5 +1,6 @@
 """What `kvfence verify` does and shows: an exploration with its figures, a trace, the table of scopes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -39,8 +40,29 @@ def check(console: Console, paths: list[Path]) -> int:
     return 0 if report.conforms else FOUND
 
 
+def explore_all(
+    console: Console, names: Sequence[str], decisions: Decisions, jobs: int, limits: Limits
+) -> int:
+    """Search several scopes one after the other; show what they come to together."""
+    codes, states, seconds = [], 0, 0.0
+    for name in names:
+        report = _search(console, SCOPES[name], decisions, jobs, limits)
+        codes.append(_judge(console, report, decisions))
+        states, seconds = states + report.states, seconds + report.seconds
+        console.print()
+    rate = states / max(seconds, 1e-9)
+    console.print(
+        f"{len(names)} scopes: {states:,} distinct states in {seconds:,.1f} s, {rate:,.0f} a second"
+    )
+    return next((code for code in (FOUND, INCONCLUSIVE) if code in codes), 0)
+
+
 def explore(console: Console, scope: Scope, decisions: Decisions, jobs: int, limits: Limits) -> int:
     """Search a scope, with progress, and show what came of it."""
+    return _judge(console, _search(console, scope, decisions, jobs, limits), decisions)
+
+
+def _search(console: Console, scope: Scope, decisions: Decisions, jobs: int, limits: Limits) -> Report:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task(scope.name)
@@ -50,12 +72,15 @@ def explore(console: Console, scope: Scope, decisions: Decisions, jobs: int, lim
             words = f"{scope.name}: depth {level.depth}, {level.states:,} states, {level.frontier:,} in it"
             bar.update(task, description=f"{words}, {rate:,.0f} a second", refresh=True)
 
-        report = search(scope, decisions, limits=limits, jobs=jobs, progress=show)
+        return search(scope, decisions, limits=limits, jobs=jobs, progress=show)
+
+
+def _judge(console: Console, report: Report, decisions: Decisions) -> int:
     _show(console, report, decisions)
     if report.why is Why.FOUND:
         return FOUND
-    if report.why is Why.CLOSED and scope.name in HOMING:
-        return _come_home(console, scope, decisions)
+    if report.why is Why.CLOSED and report.scope.name in HOMING:
+        return _come_home(console, report.scope, decisions)
     return 0 if report.why in (Why.CLOSED, Why.DEPTH) else INCONCLUSIVE
 
 

@@ -4,7 +4,7 @@
 the event log of a real run against tables, laws and cores.
 """
 
-from kvfence.verification.catalogue import SCOPES
+from kvfence.verification.catalogue import LISTS, SCOPES
 from kvfence.verification.conformance import NodeReport, TraceReport, check_trace, render_trace
 from kvfence.verification.conformance_steps import Place, Violation, ViolationKind
 from kvfence.verification.explorer import draw, explorer_finds, tell
@@ -13,6 +13,7 @@ from kvfence.verification.scopes import Scope, Weather, ask, scope_named, small
 from kvfence.verification.search import Counterexample, Level, Limits, Report, Why, search
 
 __all__ = [
+    "LISTS",
     "SCOPES",
     "Counterexample",
     "Homing",
