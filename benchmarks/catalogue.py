@@ -64,5 +64,6 @@ BENCHMARKS = (
         figures.incident_figures,
     ),
     Benchmark("transfer", (figures.transfer_section,)),
+    Benchmark("explorer", (figures.explorer_section,), figures.explorer_figures),
 )
 BY_NAME = {benchmark.name: benchmark for benchmark in BENCHMARKS}

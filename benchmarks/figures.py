@@ -200,6 +200,42 @@ def transfer_section(result: Result) -> Section:
     return Section("Transports", note, ("way", "GB/s", "least ms", "most ÷ least"), rows)
 
 
+# ---------------------------------------------------------------- the explorer
+def explorer_section(result: Result) -> Section:
+    """One row a search, and one for TLC on the twin where it was there."""
+    rows = [
+        (
+            f"{row['name']}, {row['processes']} processes",
+            f"{row['states']:,}",
+            f"{row['states_per_second']:,}",
+            f"{row['remembered_percent']:.1f} %",
+            f"{row['kept_bytes_a_state']:.0f} ({row['peak_bytes_a_state']:,})",
+        )
+        for row in result["rows"]
+    ]
+    twin = result["twin"]
+    if twin is not None:
+        name = f"TLC on the twin, {twin['name']}"
+        rows.append((name, f"{twin['states']:,}", f"{twin['states_per_second']:,}", "", ""))
+    note = "Shipped cores; whole searches. Remembered: happenings that no core had to perform again."
+    columns = ("search", "distinct states", "a second", "remembered", "bytes a state kept (peak)")
+    return Section("The explorer", note, columns, tuple(rows))
+
+
+def explorer_figures(result: Result) -> list[Figure]:
+    """The pace of the fastest search."""
+    best = max(result["rows"], key=lambda row: row["states_per_second"])
+    return [
+        Figure(
+            f"explorer: distinct states a second, {best['processes']} processes",
+            f"{best['states_per_second']:,}",
+            f"{best['name']}, {best['states']:,} states; {best['kept_bytes_a_state']:.0f} bytes a state kept",
+            "at least 10,000",
+            best["states_per_second"] >= 10_000,
+        )
+    ]
+
+
 # ---------------------------------------------------------------- a whole deployment
 def serving_figures(result: Result) -> list[Figure]:
     """Start, idle, and load."""

@@ -61,7 +61,7 @@ def test_every_module_with_a_run_is_in_the_catalogue():
     assert modules == set(BY_NAME)
 
 
-@pytest.mark.parametrize("name", ["fence_parts", "transfer"])
+@pytest.mark.parametrize("name", ["fence_parts", "transfer", "explorer"])
 def test_parts_without_a_model_yield_rows(name):
     sections, _ = shown(name, BY_NAME[name].run(quick=True))
     assert sections[0].rows
