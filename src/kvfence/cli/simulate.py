@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from kvfence.faults import faulty_decisions
+from kvfence.faults import layer_named
 from kvfence.protocol.errors import OperatorError
 from kvfence.simulation import (
     Campaign,
@@ -37,6 +37,7 @@ def simulate_command(
     minutes: Annotated[float | None, typer.Option(help="Stop after so many real minutes.")] = None,
     first: Annotated[int, typer.Option(help="The first seed.")] = 0,
     fault: Annotated[list[str] | None, typer.Option(help="Switch a known fault on; may be repeated.")] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Leave a layer of the fence out.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     seed: Annotated[int | None, typer.Option(help="Run this one seed, and tell it.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write the sequence diagram to this file.")] = None,
@@ -50,7 +51,15 @@ def simulate_command(
     count = seeds if seeds is not None else (SEEDS if minutes is None else 1 << 40)
     if count < 1 or jobs < 1 or (minutes is not None and minutes <= 0):
         raise OperatorError("--seeds, --jobs and --minutes must be above zero.")
-    campaign = Campaign(first=first, seeds=count, minutes=minutes, faults=tuple(fault or ()), jobs=jobs)
+    campaign = Campaign(
+        first=first,
+        seeds=count,
+        minutes=minutes,
+        faults=tuple(fault or ()),
+        layers_off=frozenset(map(layer_named, without or ())),
+        jobs=jobs,
+    )
+    campaign.decisions()  # an unknown name is said before anything runs
     if seed is not None:
         return _run_one(seed, campaign, svg, is_whole=bool(whole))
     return _run_many(campaign, svg, is_whole=bool(whole), requires_probes=bool(require_probes))
@@ -59,7 +68,7 @@ def simulate_command(
 # ---------------------------------------------------------------- one seed
 def _run_one(seed: int, campaign: Campaign, svg: Path | None, *, is_whole: bool) -> int:
 
-    run = Run(draw_swarm(seed), faulty_decisions(campaign.faults)())
+    run = Run(draw_swarm(seed), campaign.decisions())
     outcome = run.go()
     console = Console(highlight=False)
     _show_story(console, outcome, tuple(run.script), campaign, svg, is_whole=is_whole)
@@ -79,7 +88,7 @@ def _show_story(
 ) -> None:
     """Tell a run: shrunk to what its first finding needs, unless it is to be told whole."""
 
-    swarm, decisions = draw_swarm(outcome.seed), faulty_decisions(campaign.faults)()
+    swarm, decisions = draw_swarm(outcome.seed), campaign.decisions()
     title = f"kvfence simulate --seed {outcome.seed}"
     title += "".join(f" --fault {name}" for name in campaign.faults)
     if outcome.findings and not is_whole:

@@ -30,15 +30,19 @@ class Campaign:
     layers_off: frozenset[Layer] = frozenset()
     jobs: int = 1
 
+    def decisions(self) -> Decisions:
+        """What the cores ask. Raises OperatorError for a name that is none."""
+        return faulty_decisions(self.faults, self.layers_off)()
+
 
 def run_seed(seed: int, decisions: Decisions) -> Outcome:
     """Run one seed."""
     return Run(draw_swarm(seed), decisions).go()
 
 
-def run_part(seeds: Sequence[int], faults: Sequence[str], layers_off: frozenset[Layer]) -> Tally:
-    """Run some seeds and add up."""
-    decisions, tally = faulty_decisions(faults, layers_off)(), Tally()
+def run_part(seeds: Sequence[int], campaign: Campaign) -> Tally:
+    """Run some seeds of a campaign and add up."""
+    decisions, tally = campaign.decisions(), Tally()
     for seed in seeds:
         tally.add(run_seed(seed, decisions))
     return tally
@@ -62,7 +66,7 @@ def run_campaign(campaign: Campaign, on_part: Callable[[Tally], None]) -> tuple[
 
 def _here(parts: Iterator[range], campaign: Campaign) -> Generator[Tally, None, None]:
     for part in parts:
-        yield run_part(part, campaign.faults, campaign.layers_off)
+        yield run_part(part, campaign)
 
 
 def _in_parallel(parts: Iterator[range], campaign: Campaign) -> Generator[Tally, None, None]:
@@ -72,7 +76,7 @@ def _in_parallel(parts: Iterator[range], campaign: Campaign) -> Generator[Tally,
         try:
             while True:
                 while len(running) < 2 * campaign.jobs and (part := next(parts, None)) is not None:
-                    running.add(pool.submit(run_part, part, campaign.faults, campaign.layers_off))
+                    running.add(pool.submit(run_part, part, campaign))
                 if not running:
                     return
                 done, running = wait(running, return_when=FIRST_COMPLETED)

@@ -8,7 +8,7 @@ faults that it hides, and has caught one where requests are refused and the harm
 layers that are off are not missed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, unique
 
 from kvfence.faults import Fault, Harm, Layer, faulty_decisions
@@ -72,7 +72,6 @@ def run_with(
     swarm: Swarm, faults: tuple[str, ...], layers_off: frozenset[Layer], stops_at: frozenset[Kind]
 ) -> Outcome:
     """One run under faults, with some layers off. One that outlives a late write is not asked for laws."""
-    swarm = replace(swarm, world=replace(swarm.world, guards_steps=Layer.GUARD not in layers_off))
     decisions = faulty_decisions(faults, layers_off)()
     return Run(swarm, decisions, stops_at=stops_at, checks_laws=Kind.LATE_WRITE in stops_at).go()
 
@@ -152,3 +151,24 @@ def simulator_finds(fault: Fault, *, wanted: int, seeds_max: int) -> Found:
         if len(found) == wanted:
             break
     return Found(seed + 1, len(found), seeds_to_find(found, 0), tuple(kinds))
+
+
+CONTROLS = {
+    "manifest, seal and guard off": DETECTING,
+    "refusal off too": DETECTING | {Layer.REFUSAL},
+    "admission off too, refusal on": DETECTING | {Layer.ADMISSION},
+}
+CONTROL_SEEDS = 100
+
+
+def control(seeds: int = CONTROL_SEEDS) -> dict[str, dict[str, int]]:
+    """Without a fault, layers that are off are not missed: how many runs show harm, of how many."""
+    return {
+        name: {"harmed": sum(_is_harmed(seed, layers_off) for seed in range(seeds)), "runs": seeds}
+        for name, layers_off in CONTROLS.items()
+    }
+
+
+def _is_harmed(seed: int, layers_off: frozenset[Layer]) -> bool:
+    outcome = run_with(draw_harsh(seed), (), layers_off, LEAKS | {Kind.NOT_HOME})
+    return any(finding.kind in LEAKS | {Kind.NOT_HOME} for finding in outcome.findings)

@@ -1,0 +1,64 @@
+"""`kvfence simulate`: what it prints, and how it ends."""
+
+import xml.etree.ElementTree as ET
+
+from typer.testing import CliRunner
+
+from kvfence.cli.app import app
+
+FAULT = "unscrubbed-reuse/dirty-added-page"
+
+
+def simulate(*arguments: str):
+    return CliRunner().invoke(app, ["simulate", *arguments])
+
+
+def test_a_clean_campaign_ends_well_and_sums_up():
+    result = simulate("--seeds", "10")
+    assert result.exit_code == 0
+    for word in (
+        "ends of requests",
+        "probes",
+        "10 seeds, 0 with findings",
+        "simulated hours",
+        "a real minute",
+    ):
+        assert word in result.output
+
+
+def test_a_fault_is_found_shrunk_and_drawn(tmp_path):
+    svg = tmp_path / "run.svg"
+    result = simulate("--seeds", "10", "--fault", FAULT, "--svg", str(svg))
+    assert result.exit_code == 1
+    assert "found within" in result.output
+    assert "dirty page" in result.output
+    assert "replays it" in result.output
+    assert ET.fromstring(svg.read_text(encoding="utf-8")).tag.endswith("svg")
+
+
+def test_a_seed_is_told_whole_or_shrunk():
+    clean = simulate("--seed", "3")
+    assert clean.exit_code == 0
+    assert "seed 3:" in clean.output
+    whole = simulate("--seed", "3", "--fault", FAULT, "--whole")
+    shrunk = simulate("--seed", "3", "--fault", FAULT)
+    assert whole.exit_code == shrunk.exit_code == 1
+    assert len(shrunk.output) < len(whole.output)
+
+
+def test_a_probe_that_never_fires_fails_where_that_is_asked():
+    result = simulate("--seeds", "1", "--require-probes")
+    assert result.exit_code == 1
+    assert "never reached" in result.output
+
+
+def test_layers_can_be_left_out():
+    result = simulate("--seeds", "12", "--fault", "rejected-continues/split-state", "--without", "admission")
+    assert result.exit_code == 1
+
+
+def test_bad_usage_is_said():
+    assert simulate("--seeds", "0").exit_code == 2
+    assert simulate("--jobs", "0").exit_code == 2
+    assert simulate("--fault", "no-such/fault", "--seeds", "1").exit_code == 2
+    assert simulate("--without", "umbrella", "--seeds", "1").exit_code == 2
