@@ -296,5 +296,5 @@ def _serve(worker: Worker, number: int, jobs: int, pipe: Any) -> None:
             new = worker.accept(pipe.recv())
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB_A_MIB
             pipe.send((new, worker.transitions, peak, worker.counterexample()))
-    except EOFError:
-        return
+    except (EOFError, BrokenPipeError, KeyboardInterrupt):
+        return  # whoever asked is gone, or was interrupted and says so itself
