@@ -46,6 +46,7 @@ class Limits:
     states_max: int | None = None
     memory_mib: int = 4096
     seconds_max: float | None = None
+    wide: int = WIDE  # no limit of the search: from which width on several processes are worth it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,7 @@ class _Search:
         why: Why | None = None
         try:
             while why is None:
-                if self.jobs > 1 and self.others is None and width >= WIDE * self.jobs:
+                if self.jobs > 1 and self.others is None and width >= self.limits.wide * self.jobs:
                     self.others = _Crew(self.worker, self.jobs)
                 width = self._level()
                 states += width
