@@ -25,6 +25,7 @@ from kvfence.world.happenings import Happening
 
 WIDE = 200  # states of a level, for each worker, from which on the work is divided
 KIB_A_MIB = 1024
+END_SECONDS = 5  # for a worker to end by itself
 
 
 @unique
@@ -270,10 +271,12 @@ class _Crew:
 
     def dismiss(self) -> None:
         """End the workers."""
-        for pipe in self.pipes:
+        for pipe, process in zip(self.pipes, self.processes, strict=True):
+            if process.is_alive():  # a closed pipe alone says nothing: later workers hold its other end too
+                pipe.send("end")
             pipe.close()
         for process in self.processes:
-            process.join(5)
+            process.join(END_SECONDS)
             if process.is_alive():
                 process.kill()
                 process.join()
@@ -284,11 +287,11 @@ class _Crew:
 
 
 def _serve(worker: Worker, number: int, jobs: int, pipe: Any) -> None:
-    """Work as one of several until the pipe is closed."""
+    """Work as one of several until told to end."""
     worker.divide(number, jobs)
     try:
-        while True:
-            if pipe.recv() == "tally":
+        while (word := pipe.recv()) != "end":
+            if word == "tally":
                 pipe.send(_Tally.of(worker))
                 continue
             pipe.send(worker.expand())
