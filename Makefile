@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SERVE_ARGS ?=
 
-.PHONY: verify-full serve test test-slow mutants verify-twin lint bench figures docs clean env
+.PHONY: verify-full serve test test-slow mutants verify-twin simulate-nightly lint bench figures docs clean env
 
 env: $(VENV)/.ready
 
@@ -43,6 +43,11 @@ verify-twin: env
 verify-full: env
 	$(BIN)/kvfence verify --scope full --jobs $$(nproc) $(VERIFY_ARGS)
 
+# Seeds enough that every probe fires; then every fault must be found. Some ten minutes.
+simulate-nightly: env
+	$(BIN)/kvfence simulate --seeds 10000 --jobs $$(nproc) --require-probes
+	$(BIN)/python -m kvfence.simulation.faults_found
+
 lint: env
 	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/ruff format --check src tests benchmarks docs
@@ -57,6 +62,7 @@ figures: env
 
 docs: env
 	$(BIN)/python docs/make_protocol.py
+	$(BIN)/python docs/make_faults.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

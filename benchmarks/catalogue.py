@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks import figures
 from benchmarks.figures import Figure, Result, Section
+from benchmarks.simulator_figures import simulator_figures, simulator_section
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ BENCHMARKS = (
         figures.incident_figures,
     ),
     Benchmark("transfer", (figures.transfer_section,)),
+    Benchmark("simulator", (simulator_section,), simulator_figures),
     Benchmark("explorer", (figures.explorer_section,), figures.explorer_figures),
 )
 BY_NAME = {benchmark.name: benchmark for benchmark in BENCHMARKS}

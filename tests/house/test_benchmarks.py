@@ -61,6 +61,12 @@ def test_every_module_with_a_run_is_in_the_catalogue():
     assert modules == set(BY_NAME)
 
 
+def test_the_simulator_yields_hours_and_rates():
+    sections, lines = shown("simulator", BY_NAME["simulator"].run(quick=True))
+    assert len(sections[0].rows) == 4
+    assert lines[0].what == "simulated hours a real minute"
+
+
 @pytest.mark.parametrize("name", ["fence_parts", "transfer", "explorer"])
 def test_parts_without_a_model_yield_rows(name):
     sections, _ = shown(name, BY_NAME[name].run(quick=True))
