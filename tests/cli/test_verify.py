@@ -40,6 +40,12 @@ def test_a_fault_ends_with_its_shortest_run():
     assert "found what must never happen, in the fewest steps" in done.output
 
 
+def test_it_is_drawn_into_a_file_too(tmp_path):
+    svg = tmp_path / "found.svg"
+    assert run("--scope", "leave", "--fault", FAULT, "--svg", str(svg)).exit_code == 1
+    assert svg.read_text().startswith("<svg")
+
+
 def test_what_never_comes_home_is_found_where_the_scope_is_small_enough():
     done = run("--scope", "smoke", "--fault", "transfer-outlives-pages/close-asked-once")
     assert done.exit_code == 1

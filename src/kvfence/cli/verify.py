@@ -26,10 +26,11 @@ def verify_command(
         int, typer.Option(help="Stop when all processes together took as much.")
     ] = MEMORY_MIB,
     list_scopes: Annotated[bool | None, typer.Option("--list", help="List the scopes.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw what was found into this file, too.")] = None,
     trace: Annotated[list[Path] | None, typer.Option(help="Check traces of a real run instead.")] = None,
 ) -> int:
     """Explore every order of events within a scope, on the cores that serve."""
-    from kvfence.cli.verify_view import check, explore, explore_all, scopes_table
+    from kvfence.cli.verify_view import Exploration, check, scopes_table
     from kvfence.faults import faulty_decisions
     from kvfence.verification import LISTS, SCOPES, Limits, scope_named
 
@@ -43,6 +44,5 @@ def verify_command(
         raise OperatorError("--jobs, --max-states and --memory-mib must be above zero.")
     decisions = faulty_decisions(tuple(fault or ()))()
     limits = Limits(states_max=max_states, memory_mib=memory_mib)
-    if scope in LISTS:
-        return explore_all(console, LISTS[scope], decisions, jobs, limits)
-    return explore(console, scope_named(scope, SCOPES), decisions, jobs, limits)
+    names = LISTS[scope] if scope in LISTS else (scope_named(scope, SCOPES).name,)
+    return Exploration(console, decisions, jobs, limits, svg).explore(names)

@@ -1,6 +1,7 @@
 """What `kvfence verify` does and shows: an exploration with its figures, a trace, the table of scopes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -19,12 +20,13 @@ from kvfence.verification import (
     Report,
     Scope,
     Why,
-    draw,
     find_stranded,
     search,
+    tell,
 )
 from kvfence.verification.catalogue import HOMING
 from kvfence.verification.conformance import check_trace, render_trace
+from kvfence.world.diagram import draw_svg, draw_text
 
 FOUND = 1
 INCONCLUSIVE = 5
@@ -40,71 +42,78 @@ def check(console: Console, paths: list[Path]) -> int:
     return 0 if report.conforms else FOUND
 
 
-def explore_all(
-    console: Console, names: Sequence[str], decisions: Decisions, jobs: int, limits: Limits
-) -> int:
-    """Search several scopes one after the other; show what they come to together."""
-    codes, states, seconds = [], 0, 0.0
-    for name in names:
-        report = _search(console, SCOPES[name], decisions, jobs, limits)
-        codes.append(_judge(console, report, decisions))
-        states, seconds = states + report.states, seconds + report.seconds
-        console.print()
-    rate = states / max(seconds, 1e-9)
-    console.print(
-        f"{len(names)} scopes: {states:,} distinct states in {seconds:,.1f} s, {rate:,.0f} a second"
-    )
-    return next((code for code in (FOUND, INCONCLUSIVE) if code in codes), 0)
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """How scopes are searched and shown. `svg` is drawn into, if something is found."""
 
+    console: Console
+    decisions: Decisions
+    jobs: int
+    limits: Limits
+    svg: Path | None
 
-def explore(console: Console, scope: Scope, decisions: Decisions, jobs: int, limits: Limits) -> int:
-    """Search a scope, with progress, and show what came of it."""
-    return _judge(console, _search(console, scope, decisions, jobs, limits), decisions)
+    def explore(self, names: Sequence[str]) -> int:
+        """Search scopes one after the other; return the worst exit code."""
+        codes, states, seconds = [], 0, 0.0
+        for name in names:
+            report = self._search(SCOPES[name])
+            codes.append(self._judge(report))
+            states, seconds = states + report.states, seconds + report.seconds
+        if len(names) > 1:
+            rate = states / max(seconds, 1e-9)
+            words = (
+                f"{len(names)} scopes: {states:,} distinct states in {seconds:,.1f} s, {rate:,.0f} a second"
+            )
+            self.console.print(words, soft_wrap=True)
+        return next((code for code in (FOUND, INCONCLUSIVE) if code in codes), 0)
 
+    def _search(self, scope: Scope) -> Report:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=self.console, transient=True, auto_refresh=False) as bar:
+            task = bar.add_task(scope.name)
 
-def _search(console: Console, scope: Scope, decisions: Decisions, jobs: int, limits: Limits) -> Report:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
-        task = bar.add_task(scope.name)
+            def show(level: Level) -> None:
+                rate = level.states / max(level.seconds, 1e-9)
+                words = (
+                    f"{scope.name}: depth {level.depth}, {level.states:,} states, {level.frontier:,} in it"
+                )
+                bar.update(task, description=f"{words}, {rate:,.0f} a second", refresh=True)
 
-        def show(level: Level) -> None:
-            rate = level.states / max(level.seconds, 1e-9)
-            words = f"{scope.name}: depth {level.depth}, {level.states:,} states, {level.frontier:,} in it"
-            bar.update(task, description=f"{words}, {rate:,.0f} a second", refresh=True)
+            return search(scope, self.decisions, limits=self.limits, jobs=self.jobs, progress=show)
 
-        return search(scope, decisions, limits=limits, jobs=jobs, progress=show)
+    def _judge(self, report: Report) -> int:
+        if report.counterexample is not None:
+            self._show_run(report.counterexample)
+        _show(self.console, report)
+        if report.why is Why.FOUND:
+            return FOUND
+        if report.why is Why.CLOSED and report.scope.name in HOMING:
+            return self._come_home(report.scope)
+        return 0 if report.why in (Why.CLOSED, Why.DEPTH) else INCONCLUSIVE
 
-
-def _judge(console: Console, report: Report, decisions: Decisions) -> int:
-    _show(console, report, decisions)
-    if report.why is Why.FOUND:
+    def _come_home(self, scope: Scope) -> int:
+        """Search once more, with its edges, backwards from home."""
+        homing = find_stranded(scope, self.decisions)
+        if homing.stranded is None:
+            self.console.print("from each of them there is a way home without more weather")
+            return 0
+        self._show_run(homing.stranded)
+        self.console.print(f"{homing.stranded_states:,} of them have no way home without more weather")
         return FOUND
-    if report.why is Why.CLOSED and report.scope.name in HOMING:
-        return _come_home(console, report.scope, decisions)
-    return 0 if report.why in (Why.CLOSED, Why.DEPTH) else INCONCLUSIVE
+
+    def _show_run(self, found: Counterexample) -> None:
+        moments = tell(found, self.decisions)
+        self.console.print(Text(draw_text(moments)), soft_wrap=True)
+        for finding in found.findings:
+            words = f"{finding.kind.value}, {finding.node.node}: {finding.what}"
+            self.console.print(Text(words), style="bold red", soft_wrap=True)
+        if self.svg is not None:
+            title = f"kvfence verify --scope {found.scope.name}"
+            self.svg.write_text(draw_svg(moments, title), encoding="utf-8")
+            self.console.print(f"drawn in {self.svg}", soft_wrap=True)
 
 
-def _come_home(console: Console, scope: Scope, decisions: Decisions) -> int:
-    """Search once more, with its edges, backwards from home."""
-    homing = find_stranded(scope, decisions)
-    if homing.stranded is None:
-        console.print("from each of them there is a way home without more weather")
-        return 0
-    _show_run(console, homing.stranded, decisions)
-    console.print(f"{homing.stranded_states:,} of them have no way home without more weather")
-    return FOUND
-
-
-def _show_run(console: Console, found: Counterexample, decisions: Decisions) -> None:
-    console.print(Text(draw(found, decisions)), soft_wrap=True)
-    for finding in found.findings:
-        words = f"{finding.kind.value}, {finding.node.node}: {finding.what}"
-        console.print(Text(words), style="bold red", soft_wrap=True)
-
-
-def _show(console: Console, report: Report, decisions: Decisions) -> None:
-    if report.counterexample is not None:
-        _show_run(console, report.counterexample, decisions)
+def _show(console: Console, report: Report) -> None:
     rows = sum(len(table.rows) for table in (ROUTER, PREFILL, DECODE))
     console.print(f"scope {report.scope.name}: {report.scope.what}", soft_wrap=True)
     console.print(f"{_ended(report)}; depth {report.depth}", soft_wrap=True)

@@ -7,7 +7,6 @@ was found, or at a limit, and it says which.
 """
 
 import multiprocessing
-import resource
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
@@ -19,12 +18,11 @@ from kvfence.protocol.tables import DECODE, PREFILL, ROUTER, Table
 from kvfence.verification.engine import Engine
 from kvfence.verification.remembered import Taken
 from kvfence.verification.scopes import Scope
-from kvfence.verification.worker import Worker
+from kvfence.verification.worker import Worker, peak_mib
 from kvfence.world import Finding
 from kvfence.world.happenings import Happening
 
 WIDE = 200  # states of a level, for each worker, from which on the work is divided
-KIB_A_MIB = 1024
 END_SECONDS = 5  # for a worker to end by itself
 
 
@@ -135,7 +133,8 @@ class _Search:
         self.progress = progress
         self.started = monotonic()
         self.depth = 0
-        self.worker = Worker(Engine(scope, decisions, symmetric=symmetric), ignored)
+        engine = Engine(scope, decisions, symmetric=symmetric)
+        self.worker = Worker(engine, ignored, self.limits.memory_mib)
         self.others: _Crew | None = None
 
     def run(self) -> Report:
@@ -174,6 +173,8 @@ class _Search:
         found = self.worker.found is not None if self.others is None else self.others.found is not None
         if found:
             return Why.FOUND
+        if self.worker.is_full if self.others is None else self.others.is_full:
+            return Why.MEMORY
         if width == 0:
             return Why.CLOSED
         if self.scope.depth is not None and self.depth + 1 >= self.scope.depth:
@@ -187,8 +188,7 @@ class _Search:
         return None
 
     def _peak_mib(self) -> int:
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB_A_MIB
-        return own + (0 if self.others is None else self.others.peak_mib)
+        return peak_mib() + (0 if self.others is None else self.others.peak_mib)
 
     def _report(self, why: Why, states: int) -> Report:
         crew = self.others
@@ -234,6 +234,7 @@ class _Crew:
         self.processes = []
         self.transitions = worker.transitions
         self.peak_mib = 0
+        self.is_full = False
         self.found: tuple[list[Happening], tuple[Finding, ...]] | None = None
         for number in range(jobs):
             ours, theirs = context.Pipe()
@@ -255,6 +256,7 @@ class _Crew:
         told = [pipe.recv() for pipe in self.pipes]
         self.transitions = sum(one[1] for one in told)
         self.peak_mib = sum(one[2] for one in told)
+        self.is_full = any(one[4] for one in told)
         found = [one[3] for one in told if one[3] is not None]
         self.found = found[0] if found else None
         return sum(one[0] for one in told)
@@ -298,7 +300,6 @@ def _serve(worker: Worker, number: int, jobs: int, pipe: Any) -> None:
             first, asked = pipe.recv()
             pipe.send(worker.decide(asked, first))
             new = worker.accept(pipe.recv())
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB_A_MIB
-            pipe.send((new, worker.transitions, peak, worker.counterexample()))
+            pipe.send((new, worker.transitions, peak_mib(), worker.counterexample(), worker.is_full))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return  # whoever asked is gone, or was interrupted and says so itself

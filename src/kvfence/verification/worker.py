@@ -5,6 +5,7 @@ Rules: a state stays with the worker that made it. Whether its key is new is for
 worker: its beginning was made before the work was divided, and is known to all.
 """
 
+import resource
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,22 @@ if TYPE_CHECKING:
 
 RAW_MAX = 200_000  # states of a level that are recognised before their key is computed
 ROOT = 0xFFFFFFFF
+LOOK_EVERY = 1_024  # states, between two looks at the memory
+KIB_A_MIB = 1024
+
+
+def peak_mib() -> int:
+    """The most that this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB_A_MIB
 
 
 class Worker:
     """Frontier, keys and parents of one process."""
 
-    def __init__(self, engine: Engine, ignored: frozenset[Any]) -> None:
+    def __init__(self, engine: Engine, ignored: frozenset[Any], memory_mib: int | None = None) -> None:
         self.engine = engine
+        self.memory_mib = memory_mib  # of this process; None: no bound
+        self.is_full = False
         self.ignored = ignored  # kinds of findings that do not end the search
         self.number = 0
         self.workers = 1
@@ -47,6 +57,8 @@ class Worker:
     def divide(self, number: int, workers: int) -> None:
         """Become one of several: each keeps its share of the frontier, and of the keys."""
         self.number, self.workers = number, workers
+        if self.memory_mib is not None:
+            self.memory_mib //= workers
         self.frontier = self.frontier[number::workers]
         self.transitions = self.transitions if number == 0 else 0
 
@@ -56,7 +68,9 @@ class Worker:
         engine, fresh = self.engine, self._fresh
         enabled, after, key_of = engine.enabled, engine.after, engine.key_of
         raw: set[State] = set()
-        for index, state in self.frontier:
+        for done, (index, state) in enumerate(self.frontier):
+            if done % LOOK_EVERY == 0 and self._is_over():
+                break
             for move in enabled(state):
                 new, findings = after(state, move)
                 self.transitions += 1
@@ -76,6 +90,11 @@ class Worker:
         for key in fresh:
             shares[key % self.workers].append(key)
         return [share.tobytes() for share in shares]
+
+    def _is_over(self) -> bool:
+        """A level may be wider than the memory: it is left in the middle then, and the search says so."""
+        self.is_full = self.memory_mib is not None and peak_mib() > self.memory_mib
+        return self.is_full
 
     def _judge(self, index: int, move: Move, findings: tuple[Finding, ...]) -> None:
         counted = tuple(finding for finding in findings if finding.kind not in self.ignored)
