@@ -27,10 +27,11 @@ OPTIONAL = (
 )
 
 
-def draw_harsh(seed: int) -> Swarm:
-    """Draw such a run."""
+def draw_harsh(seed: int, wanted: frozenset[Feature] = frozenset()) -> Swarm:
+    """Draw such a run, with the weather that is wanted in any case."""
     rng = Random(seed ^ 0xBAD)  # noqa: S311 -- a seed must replay
     features = frozenset(feature for feature in OPTIONAL if rng.random() < 0.4) | {Feature.SLOW_WRITES}
+    features |= wanted
     world = _draw_world(rng, features)
     return Swarm(
         seed=seed,

@@ -15,7 +15,7 @@ from kvfence.faults import Fault, Harm, Layer, faulty_decisions
 from kvfence.simulation.harsh import draw_harsh
 from kvfence.simulation.outcome import Outcome
 from kvfence.simulation.run import Run
-from kvfence.simulation.swarm import Swarm, draw_swarm
+from kvfence.simulation.swarm import Feature, Swarm, draw_swarm
 from kvfence.simulation.tally import seeds_to_find
 from kvfence.world import LEAKS, Kind
 
@@ -34,6 +34,28 @@ READS = frozenset((Kind.FOREIGN_READ, Kind.UNWRITTEN_READ, Kind.WRONG_TOKEN))
 
 
 OF_PAGES = frozenset((Kind.FOREIGN_READ, Kind.UNWRITTEN_READ, Kind.FOREIGN_SOURCE, Kind.DIRTY_PAGE))
+
+
+# The weather without which a fault has nothing to get wrong.
+NEEDS = {
+    "transfer-outlives-pages/free-on-deadline": (Feature.SHORT_TIMERS,),
+    "transfer-outlives-pages/free-on-abort": (Feature.ABORTS,),
+    "transfer-outlives-pages/free-on-loss": (Feature.CRASH_PREFILL, Feature.PAUSES),
+    "transfer-outlives-pages/free-on-unknown-cut": (Feature.CRASH_PREFILL, Feature.UNPROVEN_CUTS),
+    "transfer-outlives-pages/free-on-illegal": (Feature.STRAYS,),
+    "transfer-outlives-pages/close-asked-once": (Feature.ABORTS, Feature.LOSS),
+    "step-outlives-pages/free-under-step": (Feature.ABORTS,),
+    "step-outlives-pages/sources-freed-under-step": (Feature.ABORTS,),
+    "stale-reference/late-prefill": (Feature.ABORTS,),
+    "stale-reference/incarnation-unchecked": (Feature.CRASH_PREFILL,),
+    "stale-reference/pool-adopted": (Feature.CRASH_DECODE,),
+    "key-omits-identity/chain-dropped": (Feature.PREFIXES,),
+    "key-collision/short-key": (Feature.PREFIXES,),
+    "salt-dropped/domain-ignored": (Feature.PREFIXES,),
+    "shared-cache-timing/one-domain": (Feature.PREFIXES,),
+    "visible-before-written/published-early": (Feature.PREFIXES, Feature.ABORTS),
+    "match-not-pinned/unpinned-match": (Feature.PREFIXES,),
+}
 
 
 @unique
@@ -63,6 +85,11 @@ class Leaks:
     tried: int
 
 
+def needs(fault: Fault) -> frozenset[Feature]:
+    """The weather that the fault needs."""
+    return frozenset(NEEDS.get(fault.name, ()))
+
+
 def hidden_by(fault: Fault) -> frozenset[Layer]:
     """The preventing layers behind which the fault never acts."""
     return PREVENTING & frozenset(fault.caught_by)
@@ -89,7 +116,9 @@ def find_leaks(fault: Fault, *, wanted: int, seeds_max: int) -> Leaks:
     for seed in range(seeds_max):
         tried += 1
         stops_at = HARM[fault.harm] | {Kind.LAW}
-        outcome = run_with(draw_harsh(seed), (fault.name,), DETECTING | hidden_by(fault), stops_at)
+        outcome = run_with(
+            draw_harsh(seed, needs(fault)), (fault.name,), DETECTING | hidden_by(fault), stops_at
+        )
         found = harms(outcome, fault)
         if found:
             seeds.append(seed)
@@ -106,7 +135,9 @@ def judge(fault: Fault, layer: Layer, leaks: Leaks) -> Cell:
         return Cell(Verdict.NOT_APPLICABLE)
     layers_off = (DETECTING | hidden_by(fault)) - {layer}
     stops_at = frozenset((Kind.LAW,))
-    outcomes = [run_with(draw_harsh(seed), (fault.name,), layers_off, stops_at) for seed in leaks.seeds]
+    outcomes = [
+        run_with(draw_harsh(seed, needs(fault)), (fault.name,), layers_off, stops_at) for seed in leaks.seeds
+    ]
     caught = sum(speaks(layer, outcome, fault) for outcome in outcomes)
     if caught:
         return Cell(Verdict.CAUGHT, caught, len(outcomes))
