@@ -26,10 +26,10 @@ time and never hides a state.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from itertools import chain, count
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from kvfence.verification.layout import LIVING, Layout, State
 from kvfence.verification.parts import Part
@@ -45,34 +45,56 @@ _shape = attrgetter("shape")
 
 def key_function(layout: Layout) -> Callable[[State], int]:
     """Return a function from states to keys."""
-    nodes = tuple(layout.node.values())
+    of_nodes = _taking(layout.node.values())
     pooled = tuple((layout.node[name], places) for name, places in layout.pages.items())
-    rest = (LIVING, *layout.writes.values(), *layout.wires.values(), layout.budget)
-    requests = tuple(layout.request.values())
+    of_rest = _taking((LIVING, *layout.writes.values(), *layout.wires.values(), layout.budget))
+    of_requests = _taking(layout.request.values())
 
     def key_of(state: State) -> int:
-        parts = [state[place] for place in nodes]
+        alive = of_nodes(state)
+        parts = [*alive, *of_rest(state)]
         for place, pages in pooled:
-            order = state[place].pages
-            parts += [state[pages[page]] for page in order] if order else [state[page] for page in pages]
-        parts += [state[place] for place in rest]
+            part = state[place]
+            ordered = part.cache.get(place) or _in_order(part, place, pages)
+            parts += ordered(state)
         names = list(chain.from_iterable(map(_names, parts)))
         index = dict(zip(dict.fromkeys(names), count(), strict=False))
+        text = array("H", map(index.__getitem__, names))
         seqs = list(chain.from_iterable(map(_seqs, parts)))
         ranked = sorted(set(seqs))
-        rank = dict(zip(ranked, count(), strict=False))
-        text = array("H", map(index.__getitem__, names))
-        text.extend(map(rank.__getitem__, seqs))
-        text.extend(bisect_left(ranked, bound) for bound in chain.from_iterable(map(_bounds, parts)))
-        digest = blake2b(b"".join(map(_shape, parts)), digest_size=KEY_BYTES)
-        digest.update(text.tobytes())
-        digest.update(_loose_ends([state[place] for place in nodes], [state[p] for p in requests], index))
-        return int.from_bytes(digest.digest(), "little")
+        text.extend(map(dict(zip(ranked, count(), strict=False)).__getitem__, seqs))
+        bounds = list(chain.from_iterable(map(_bounds, parts)))
+        if bounds:
+            text.extend([bisect_left(ranked, bound) for bound in bounds])
+        loose = _loose_ends(alive, of_requests(state), index)
+        whole = b"".join([*map(_shape, parts), text.tobytes(), loose])
+        return int.from_bytes(blake2b(whole, digest_size=KEY_BYTES).digest(), "little")
 
     return key_of
 
 
-def _loose_ends(nodes: list[Part], requests: list[Part], index: dict[int, int]) -> bytes:
+Taking = Callable[[State], tuple[Part, ...]]
+
+
+def _taking(places: Iterable[int]) -> Taking:
+    """Return a function that takes the parts at some places."""
+    wanted = tuple(places)
+    if len(wanted) == 1:
+        return lambda state: (state[wanted[0]],)
+    return itemgetter(*wanted)
+
+
+def _in_order(part: Part, place: int, pages: list[int]) -> Taking:
+    """The pages of a pool as its node mentions them; a dead node's stand as they are.
+
+    Kept with the node's part, by its place: all dead nodes are one part.
+    """
+    order = part.pages or range(len(pages))
+    taking: Taking = part.cache.setdefault(place, _taking(pages[page] for page in order))
+    return taking
+
+
+def _loose_ends(nodes: tuple[Part, ...], requests: tuple[Part, ...], index: dict[int, int]) -> bytes:
     """Tombstones that somebody may still ask about, and clients, by the names that they have by now."""
     text = array("H")
     for part in nodes:
