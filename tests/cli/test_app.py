@@ -204,3 +204,37 @@ def test_one_clear_message_and_no_traceback():
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
     assert "9 tokens is larger than the prefill pool of 8 tokens" in done.stderr
+
+
+# What a serving process has no use for; a fault that is not there cannot be switched on.
+NOT_SERVED = ("faults", "world", "simulation", "verification", "replay")
+SERVES = {
+    "the command line": "import kvfence.cli.app",
+    "the launcher": "import kvfence.cli.app\n"
+    "from kvfence.serving import Machine, StartView, Surroundings, find_model, serve, usable_cpus\n"
+    "from kvfence.cli.serve import serve_command\n"
+    "from kvfence.serving.plan import plan_nodes",
+    "a settled `kvfence serve`": "from typer.testing import CliRunner\n"
+    "from kvfence.cli import app, serve\n"
+    "serve._run = lambda settings: 0\n"
+    "assert CliRunner().invoke(app.app, ['serve', '--fence', 'off', '--i-understand-this-leaks-data']).exit_code == 0",
+    "the router's process": "import kvfence.serving.node_main, kvfence.serving.router_main",
+}
+NAMED = "from kvfence.kv import FenceLevel\nfrom kvfence.serving.node_decisions import node_decisions\n"
+
+
+def not_served(program: str) -> list[str]:
+    """What a process has, after the program, of the packages that do not serve."""
+    words = f"import sys\n{program}\nprint(*(m for m in sys.modules if m.startswith('kvfence.')))"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    return [name for name in done.stdout.split() if name.split(".")[1] in NOT_SERVED]
+
+
+@pytest.mark.parametrize("program", SERVES.values(), ids=SERVES)
+def test_what_serves_has_no_fault_and_no_model_of_itself_in_its_process(program):
+    assert not_served(program) == []
+
+
+def test_a_named_fault_is_seen_to_be_loaded():
+    named = NAMED + "node_decisions(FenceLevel.SEALED, ('key-collision/short-key',))"
+    assert "kvfence.faults" in not_served(named)

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
+import pytest
 from typer.testing import CliRunner
 
 from kvfence.cli.app import app
@@ -62,3 +63,34 @@ def test_bad_usage_is_said():
     assert simulate("--jobs", "0").exit_code == 2
     assert simulate("--fault", "no-such/fault", "--seeds", "1").exit_code == 2
     assert simulate("--without", "umbrella", "--seeds", "1").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--seeds -3", "above zero"),
+        ("--minutes nan", "above zero"),
+        ("--minutes inf", "above zero"),
+        ("--jobs 1000000", "from 1 to"),
+        ("--first -1", "count from zero"),
+        ("--seed -1", "count from zero"),
+        ("--seed 1 --svg no-such-directory/a.svg", "a directory that is there"),
+        ("--seed 1 --svg .", "a directory that is there"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_before_anything_runs(words, said):
+    result = simulate(*words.split())
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_a_diagram_that_cannot_be_written_is_the_operators_to_mend():
+    result = simulate("--seed", "1", "--svg", "/dev/full")
+    assert result.exit_code == 2
+    assert "cannot be written to /dev/full" in result.output
+
+
+def test_what_is_left_out_stands_in_the_diagrams_title(tmp_path):
+    svg = tmp_path / "run.svg"
+    simulate("--seed", "3", "--fault", FAULT, "--without", "seal", "--svg", str(svg))
+    assert f"--fault {FAULT} --without seal" in svg.read_text(encoding="utf-8")
