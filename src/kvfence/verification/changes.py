@@ -132,7 +132,9 @@ class Maker:
 
     def changes(self, world: RememberedWorld) -> list[tuple[int, Part]]:
         """What the world's one happening changed."""
-        return [(place, self._changed(world, place)) for place in sorted(world.changed)]
+        pairs = {place: pair for pair, place in self.layout.wires.items()}
+        hushed = [(place, self.wire(pairs[place], ())) for place in sorted(world.hushed)]
+        return hushed + [(place, self._changed(world, place)) for place in sorted(world.changed)]
 
     def _changed(self, world: RememberedWorld, place: int) -> Part:
         layout = self.layout

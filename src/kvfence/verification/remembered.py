@@ -51,6 +51,7 @@ class RememberedWorld(World):
         self.layout = layout
         self.seen: list[tuple[int | Question, object]] = []
         self.changed: set[int] = set()
+        self.hushed: set[int] = set()  # wires on which nothing is left
         self.spoken: list[tuple[Peer, Peer, Event]] = []
         self.taken: set[Taken] = set()
         self._state = state
@@ -159,6 +160,21 @@ class RememberedWorld(World):
     def _crash(self, peer: Peer) -> None:
         self.spoken = [said for said in self.spoken if said[1] != peer]
         super()._crash(peer)
+
+    def _hush(self, peer: Peer) -> None:
+        """Whatever is on the wires to a node is for its living incarnation: nobody has to look at it."""
+        self.hushed = {place for pair, place in self.layout.wires.items() if pair[1] == peer.node}
+
+    def _let_go(self, table: Any, peer: Peer) -> None:
+        """The process was looked at when it died: what it kept is here, and what others keep is theirs."""
+        for key in [key for key, _ in table.held() if key[0] == peer]:
+            del table[key]
+
+    def _writes_of(self, peer: Peer) -> list[WriteKey]:
+        if peer.node not in self.layout.writes:
+            return []
+        self.look(self.layout.writes[peer.node])
+        return [key for key, _ in self.lazy["writes"].held() if key[0] == peer]
 
     def _judge_target(self, key: WriteKey, write: Write, target: Peer) -> None:
         """Ask the one thing that matters of decode's core, so that a landing does not depend on the rest."""

@@ -2,24 +2,18 @@
 
 from typing import TypeVar
 
-from kvfence.protocol import DecodeCore, PrefillCore, events
+from kvfence.protocol import DecodeCore, PrefillCore, RouterCore, events
 from kvfence.protocol.vocabulary import Event
 from kvfence.protocol.words import LeaseId, Peer
 from kvfence.world.memory import blank_pool
 from kvfence.world.records import Link
 from kvfence.world.requests import Client
 from kvfence.world.start import make_core
-from kvfence.world.state import ROLE_OF, Core
+from kvfence.world.state import ROLE_OF, Core, WriteKey
 from kvfence.world.transfer import Transfer
 
 S = TypeVar("S")
 V = TypeVar("V")
-
-
-def _let_go(table: dict[tuple[Peer, S], V], peer: Peer) -> None:
-    """Take out what a process kept. In place: whoever explores keeps tables of another kind."""
-    for key in [key for key in table if key[0] == peer]:
-        del table[key]
 
 
 class Weather(Transfer):
@@ -66,20 +60,36 @@ class Weather(Transfer):
         self.dead[peer] = ROLE_OF[type(core)]
         self.paused.pop(peer, None)
         self.passes.pop(peer, None)
-        for wire in [wire for wire in self.wires if wire[1] == peer]:
-            del self.wires[wire]
-        _let_go(self.jobs, peer)
-        _let_go(self.rows, peer)
-        _let_go(self.verifies, peer)
-        _let_go(self.timers, peer)
-        _let_go(self.cuts, peer)
-        _let_go(self.links, peer)
-        for key in [key for key in self.writes if key[0] == peer]:
+        self._hush(peer)
+        self._let_go(self.jobs, peer)
+        self._let_go(self.rows, peer)
+        self._let_go(self.verifies, peer)
+        self._let_go(self.timers, peer)
+        self._let_go(self.cuts, peer)
+        self._let_go(self.links, peer)
+        for key in self._writes_of(peer):
             self._orphan(key)
         if not (isinstance(core, DecodeCore) and self.decisions.adopts_old_pool()):
             self.pools.pop(peer, None)
+        if isinstance(core, RouterCore):
+            self._lose_clients(peer)
+
+    def _hush(self, peer: Peer) -> None:
+        """What was on its way to a process that died arrives nowhere."""
+        for wire in [wire for wire in self.wires if wire[1] == peer]:
+            del self.wires[wire]
+
+    def _let_go(self, table: dict[tuple[Peer, S], V], peer: Peer) -> None:
+        """Take out what a process kept. In place: whoever explores keeps tables of another kind."""
+        for key in [key for key in table if key[0] == peer]:
+            del table[key]
+
+    def _writes_of(self, peer: Peer) -> list[WriteKey]:
+        return [key for key in self.writes if key[0] == peer]
+
+    def _lose_clients(self, router: Peer) -> None:
         for request, client in self.clients.items():
-            if self.homes[request] == peer and client.end is None:
+            if self.homes[request] == router and client.end is None:
                 self.clients[request] = Client(client.delivered, None, is_lost=True)
 
     def _restart(self, dead: Peer) -> None:
