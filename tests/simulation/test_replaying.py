@@ -2,7 +2,10 @@
 
 import pytest
 
+from kvfence.faults import Layer, faulty_decisions
 from kvfence.protocol import CORRECT, Decisions
+from kvfence.simulation.harsh import draw_harsh
+from kvfence.simulation.matrix import DETECTING
 from kvfence.simulation.replaying import is_stuck, replay, settle, tell, world_of
 from kvfence.simulation.run import Run
 from kvfence.simulation.shrinking import shrink
@@ -84,3 +87,21 @@ def test_what_is_left_over_settles_in_calm_weather():
         assert not is_stuck(world), seed
         settle(world)
         assert not world.findings
+
+
+def first_foreign_read(decisions: Decisions, seeds: range):
+    for seed in seeds:
+        swarm = draw_harsh(seed)
+        run = Run(swarm, decisions, stops_at=frozenset((Kind.FOREIGN_READ,)), checks_laws=False)
+        if Kind.FOREIGN_READ in {finding.kind for finding in run.go().findings}:
+            return swarm, tuple(run.script)
+    raise AssertionError("no foreign read")
+
+
+def test_a_run_without_its_guard_is_played_again_without_it():
+    fault, layers_off = "transfer-outlives-pages/closed-before-quiet", frozenset(DETECTING)
+    decisions = faulty_decisions((fault,), layers_off)()
+    swarm, script = first_foreign_read(decisions, range(42, 60))
+    assert replay(swarm, decisions, script, Kind.FOREIGN_READ) == script
+    guarded = faulty_decisions((fault,), layers_off - {Layer.GUARD})()
+    assert replay(swarm, guarded, script, Kind.FOREIGN_READ) is None

@@ -10,6 +10,11 @@ from kvfence.world import Kind, happenings
 QUICK = (happenings.Deliver, happenings.Launch, happenings.Retire, happenings.Land, happenings.Complete)
 
 
+class Unguarded(Decisions):
+    def guards_steps(self):
+        return False
+
+
 def running(*asks, **sizes):
     """A world in which request 1 is a row on decode, with nothing launched."""
     world = submit_all(world_of(*(asks or (ask(1, 5, 4),)), **sizes))
@@ -28,7 +33,7 @@ def test_a_page_with_another_trailer_fails_the_row_at_the_guard():
 
 
 def test_without_the_guard_the_oracle_alone_sees_foreign_content():
-    world = running(guards_steps=False)
+    world = running(decisions=Unguarded())
     pool, table = world.pools[DECODE], next(iter(world.rows.values())).table
     page = pool[table[0].page]
     pool[table[0].page] = page._replace(slots=(page.slots[0]._replace(request=9), page.slots[1]))
@@ -48,17 +53,17 @@ def test_a_torn_page_is_refused_at_the_seal():
     assert world.findings == []
 
 
-class Shifted(Decisions):
+class Shifted(Unguarded):
     def table_row(self, row, rows):
         return (row + 1) % rows
 
 
-class PageZero(Decisions):
+class PageZero(Unguarded):
     def padding_page(self, reserved):
         return 0
 
 
-class NotZeroed(Decisions):
+class NotZeroed(Unguarded):
     def zeroes_added_pages(self):
         return False
 
@@ -71,11 +76,9 @@ class FreedUnderStep(Decisions):
 def kinds_of(decisions, seeds=12):
     found = set()
     for seed in range(seeds):
-        world = world_of(
-            ask(1, 5, 6), ask(2, 3, 4), ask(3, 2, 5), decisions=decisions, guards_steps=False, decode_pages=8
-        )
+        world = world_of(ask(1, 5, 6), ask(2, 3, 4), ask(3, 2, 5), decisions=decisions, decode_pages=8)
         submit_all(world)
-        play(world, seed, laws=type(decisions) is Decisions)
+        play(world, seed, laws=type(decisions) is Unguarded)
         found |= {finding.kind for finding in world.findings}
     return found
 
@@ -90,7 +93,7 @@ def kinds_of(decisions, seeds=12):
 )
 def test_each_wrong_step_is_found_and_the_right_one_is_silent(decisions, kind):
     assert kind in kinds_of(decisions)
-    assert kinds_of(Decisions()) == set()
+    assert kinds_of(Unguarded()) == set()
 
 
 def test_a_step_that_outlives_its_pages_is_found():

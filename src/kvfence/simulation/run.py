@@ -6,7 +6,6 @@ liveness phase): then every request must have ended and every page must be home.
 finding of a kind that it stops at. One `random.Random` and no order of a set decide anything.
 """
 
-from dataclasses import replace
 from random import Random
 
 from kvfence.protocol import CORRECT, Decisions, DecodeCore
@@ -51,10 +50,7 @@ class Run:
         self._stops_at = stops_at
         self._watcher = Watcher()
         asks = {arrival.ask.request: arrival.ask for arrival in swarm.arrivals}
-        guards = swarm.world.guards_steps and decisions.guards_steps()
-        self.world: World = make_world(
-            replace(swarm.world, guards_steps=guards), decisions, asks, self._watcher
-        )
+        self.world: World = make_world(swarm.world, decisions, asks, self._watcher)
         self._rng = Random(swarm.seed ^ 0x5EED)  # noqa: S311 -- a seed must replay
         self._delays = Delays(swarm, self._rng)
         self._gusts = Gusts(swarm, self._rng)

@@ -90,7 +90,6 @@ def small(
     rows_max: int = 4,
     piece: Piece = Piece.PAGE,
     has_prefix_cache: bool = False,
-    guards_steps: bool = True,
     quarantine_percent_max: int = 50,
 ) -> WorldConfig:
     """A config of few pages of few tokens. After `retries_max` unanswered Close comes the cut."""
@@ -105,7 +104,6 @@ def small(
         rows_max=rows_max,
         piece=piece,
         has_prefix_cache=has_prefix_cache,
-        guards_steps=guards_steps,
         router=RouterConfig(context_tokens=context_tokens, page_tokens=page_tokens),
         prefill=PrefillConfig(page_bytes=1, page_tokens=page_tokens, batch_bytes=batch_pages),
         decode=DecodeConfig(

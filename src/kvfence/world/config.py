@@ -30,7 +30,6 @@ class WorldConfig:
     rows_max: int = 4  # of one decode step
     piece: Piece = Piece.PAGE
     has_prefix_cache: bool = False
-    guards_steps: bool = True
     router: RouterConfig = field(default_factory=lambda: RouterConfig(context_tokens=64, page_tokens=2))
     prefill: PrefillConfig = field(
         default_factory=lambda: PrefillConfig(page_bytes=1, page_tokens=2, batch_bytes=1)

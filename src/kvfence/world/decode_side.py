@@ -159,7 +159,7 @@ class DecodeSide(Mail):
     def _guarded(self, peer: Peer, rows: list[tuple[LeaseId, Row]]) -> list[tuple[LeaseId, Row]]:
         """Take out and fail the rows in whose pages the guard finds another owner or trailer."""
         core = self.decode_core(peer)
-        if not self.config.guards_steps or core is None:
+        if not self.decisions.guards_steps() or core is None:
             return rows
         for lease, row in rows:
             bad = self._guard_fault(peer, core, lease, row)

@@ -95,7 +95,7 @@ class PrefillSide(Mail):
         if found is None:
             return
         lease, job = found
-        if self.config.guards_steps and not self._owns_all(peer, lease, job):
+        if self.decisions.guards_steps() and not self._owns_all(peer, lease, job):
             self._fail_job(peer, lease)
             return
         end = min(job.tokens, job.computed + self.config.chunk_tokens)
@@ -133,7 +133,7 @@ class PrefillSide(Mail):
         job = self.jobs.get((peer, chunk.lease))
         if job is None or job.owner != chunk.owner:
             return
-        if self.config.guards_steps and not self._owns_all(peer, chunk.lease, job):
+        if self.decisions.guards_steps() and not self._owns_all(peer, chunk.lease, job):
             self._fail_job(peer, chunk.lease)
             return
         is_last = chunk.end == job.tokens
