@@ -189,7 +189,7 @@ CONTROLS = {
     "refusal off too": DETECTING | {Layer.REFUSAL},
     "admission off too, refusal on": DETECTING | {Layer.ADMISSION},
 }
-CONTROL_SEEDS = 100
+CONTROL_SEEDS = 60
 
 
 def control(seeds: int = CONTROL_SEEDS) -> dict[str, dict[str, int]]:

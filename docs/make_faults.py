@@ -1,0 +1,198 @@
+"""Write docs/faults.md: which layer catches which fault, from runs that `--measure` made.
+
+`--measure` runs the simulator (and the explorer) for every fault, or for those that are named, and keeps what
+it saw in docs/faults.json; without it the page is written from that file alone, and `--check` says whether it
+is up to date (exit 1 when it is not). A test does the same, and measures some cells again.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE, DATA = ROOT / "docs" / "faults.md", ROOT / "docs" / "faults.json"
+sys.path[:0] = [str(ROOT / "src")]
+
+from kvfence.faults import CATALOGUE, Fault, Layer, faulty_decisions  # noqa: E402 -- runs from anywhere
+from kvfence.simulation.matrix import control, find_leaks, judge, simulator_finds  # noqa: E402
+from kvfence.verification import SCOPES, explorer_finds  # noqa: E402
+from kvfence.verification.fault_scopes import FAULT_SCOPES  # noqa: E402
+
+RUN_LAYERS = (Layer.ADMISSION, Layer.REFUSAL, Layer.MANIFEST, Layer.SEAL, Layer.GUARD, Layer.QUARANTINE)
+COLUMNS = (*RUN_LAYERS, Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE)
+LEAKS_WANTED, LEAK_SEEDS_MAX = 2, 500
+FINDS_WANTED, FIND_SEEDS_MAX = 5, 1_000
+STATES_MAX = 60_000
+COMMAND = "python docs/make_faults.py --measure"
+
+HEAD = """\
+# Which layer catches which fault
+
+Written by `docs/make_faults.py` from `docs/faults.json`, which `{command}` made; do not edit by hand. The
+faults themselves: `kvfence faults`, and `kvfence faults show NAME`.
+
+For every fault, all layers that detect were first switched off (and, where a layer refuses before the fault
+can act, that one too), and the simulator was run under harsh weather until the fault's harm had shown in
+{wanted} seeds: that is the column *harm*, with the number of seeds that it took. Then each layer was switched
+on alone, over those same seeds.
+
+- **caught** n/m: the layer spoke in n of those m seeds. Admission and refusal speak by refusing; what they
+  refuse does no harm. The quarantine speaks by holding pages, where they are shown, out of reach.
+- **missed**: the layer was on, and foreign, unwritten or dirty slots went past it.
+- **·** (not applicable): the layer has nothing to do with it.
+- **explorer**: found by breadth-first exploration, in the scope named, within the number of steps named.
+- **simulator**: found in ordinary weather with every layer on that does not hide the fault; the median
+  number of seeds that it takes. A layer of the fence that speaks in a deployment is a finding, too.
+- **outside check**: not applicable yet.
+"""
+
+
+# ---------------------------------------------------------------- measuring
+def measure(name: str) -> dict[str, Any]:
+    """Everything that is known of one fault."""
+    fault = CATALOGUE[name]
+    leaks = find_leaks(fault, wanted=LEAKS_WANTED, seeds_max=LEAK_SEEDS_MAX)
+    found = simulator_finds(fault, wanted=FINDS_WANTED, seeds_max=FIND_SEEDS_MAX)
+    cells = {layer: judge(fault, layer, leaks) for layer in RUN_LAYERS}
+    return {
+        "harm": {"seeds": list(leaks.seeds), "tried": leaks.tried, "kinds": list(leaks.kinds)},
+        "cells": {
+            layer.value: {"verdict": cell.verdict.value, "caught": cell.caught, "runs": cell.runs}
+            for layer, cell in cells.items()
+        },
+        "simulator": {"seeds": found.seeds, "found": found.found, "median": found.median},
+    }
+
+
+def explore(fault: Fault) -> dict[str, Any] | None:
+    """The shortest way to the fault in the scope that is kept for it; None where none was found."""
+    where = FAULT_SCOPES.get(fault.name)
+    if where is None or where.stays_away:
+        return None
+    decisions = faulty_decisions((fault.name,), where.layers_off)()
+    found = explorer_finds(
+        decisions, SCOPES[where.scope], only=frozenset((where.kind,)), states_max=STATES_MAX
+    )
+    return None if found is None else {"scope": where.scope, "steps": len(found.happenings)}
+
+
+def measure_all(names: list[str], parts: frozenset[str]) -> None:
+    """Measure the named faults, or all; keep each as soon as it is known."""
+    if not names and "runs" in parts:
+        keep(lambda data: data.update(control=control()))
+    for name in names or CATALOGUE:
+        known: dict[str, Any] = measure(name) if "runs" in parts else {}
+        if "explorer" in parts:
+            known["explorer"] = explore(CATALOGUE[name])
+        keep(lambda data, name=name, known=known: data["faults"].setdefault(name, {}).update(known))
+        print(name, json.dumps(known), flush=True)
+
+
+def keep(change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what is kept; faults stand in the order of the catalogue."""
+    data = read() if DATA.exists() else {"command": COMMAND, "control": {}, "faults": {}}
+    change(data)
+    data["faults"] = {name: data["faults"][name] for name in CATALOGUE if name in data["faults"]}
+    DATA.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def read() -> dict[str, Any]:
+    """What was measured."""
+    data: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+    return data
+
+
+# ---------------------------------------------------------------- the page
+def caught_by(entry: dict[str, Any]) -> list[str]:
+    """The layers that caught it."""
+    caught = [name for name, cell in entry["cells"].items() if cell["verdict"] == "caught"]
+    caught += ["explorer"] if entry.get("explorer") else []
+    return caught + (["simulator"] if entry["simulator"]["found"] else [])
+
+
+def cell_of(entry: dict[str, Any], layer: Layer) -> str:
+    """One cell in words."""
+    if layer is Layer.OUTSIDE:
+        return "·"
+    if layer is Layer.EXPLORER:
+        found = entry.get("explorer")
+        return f"caught: {found['scope']}, {found['steps']} steps" if found else "·"
+    if layer is Layer.SIMULATOR:
+        median = entry["simulator"]["median"]
+        return "missed" if median is None else f"caught: {median:g}"
+    cell = entry["cells"][layer.value]
+    if cell["verdict"] == "caught":
+        return f"caught {cell['caught']}/{cell['runs']}"
+    return "missed" if cell["verdict"] == "missed" else "·"
+
+
+def page(data: dict[str, Any]) -> str:
+    """Return the whole page."""
+    return "\n".join(
+        [HEAD.format(command=data["command"], wanted=LEAKS_WANTED), *_table(data), *_notes(data)]
+    )
+
+
+def _table(data: dict[str, Any]) -> Iterator[str]:
+    names = " | ".join(layer.value for layer in COLUMNS)
+    yield f"| fault | harm | {names} |"
+    yield "| --- " * (2 + len(COLUMNS)) + "|"
+    for name in CATALOGUE:
+        entry = data["faults"][name]
+        harm = entry["harm"]
+        shown = f"{', '.join(harm['kinds'])} ({harm['tried']})" if harm["seeds"] else "not shown"
+        cells = " | ".join(cell_of(entry, layer) for layer in COLUMNS)
+        yield f"| `{name}` | {shown} | {cells} |"
+
+
+def _notes(data: dict[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "## Control"
+    yield ""
+    yield "Without a fault, in harsh weather, runs with harm among all runs:"
+    yield ""
+    for name, result in data["control"].items():
+        yield f"- {name}: {result['harmed']} of {result['runs']}"
+    entries = data["faults"]
+    two = sum(len(caught_by(entries[name])) >= 2 for name in CATALOGUE)
+    shown = sum(bool(entries[name]["harm"]["seeds"]) for name in CATALOGUE)
+    yield ""
+    yield "## Summary"
+    yield ""
+    yield f"- {len(CATALOGUE)} faults; {two} are caught by at least two layers."
+    yield f"- The harm of {shown} shows in the simulator with every layer off that could notice."
+    lacking = [name for name in CATALOGUE if not entries[name]["harm"]["seeds"]]
+    for name in lacking:
+        yield f"- `{name}` was not seen to do harm within {entries[name]['harm']['tried']} seeds."
+    yield ""
+
+
+def main() -> int:
+    """Measure, write or check."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--measure", action="store_true", help="run simulator and explorer")
+    parser.add_argument("--part", choices=("runs", "explorer"), help="measure this alone")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("names", nargs="*")
+    flags = parser.parse_args()
+    if flags.measure:
+        measure_all(flags.names, frozenset((flags.part,) if flags.part else ("runs", "explorer")))
+        if flags.names:
+            return 0
+    text = page(read())
+    if flags.check:
+        if PAGE.read_text(encoding="utf-8") == text:
+            return 0
+        print("docs/faults.md is out of date: run `make docs`.", file=sys.stderr)
+        return 1
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

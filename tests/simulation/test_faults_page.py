@@ -1,0 +1,68 @@
+"""docs/faults.md says what docs/faults.json holds, which is what runs show; every fault has two layers."""
+
+import importlib.util
+import json
+
+import pytest
+
+from kvfence.faults import CATALOGUE, Layer
+from kvfence.simulation.matrix import Leaks, find_leaks, judge
+from tests.house.source import ROOT
+
+DATA = json.loads((ROOT / "docs" / "faults.json").read_text(encoding="utf-8"))
+AGAIN = (
+    ("false-completion/short-transfer", Layer.MANIFEST),
+    ("false-completion/whole-claimed", Layer.SEAL),
+    ("false-completion/whole-claimed", Layer.MANIFEST),
+    ("rejected-continues/split-state", Layer.ADMISSION),
+    ("rejected-continues/admission-unchecked", Layer.REFUSAL),
+    ("id-collision/lease-number-reused", Layer.SEAL),
+    ("response-misroute/newest-stream", Layer.SEAL),
+    ("transfer-outlives-pages/free-on-abort", Layer.GUARD),
+    ("transfer-outlives-pages/close-asked-once", Layer.QUARANTINE),
+)
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("make_faults", ROOT / "docs" / "make_faults.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_up_to_date(script):
+    assert (ROOT / "docs" / "faults.md").read_text(encoding="utf-8") == script.page(DATA)
+
+
+def test_every_fault_was_measured_and_is_caught_by_two_layers(script):
+    assert list(DATA["faults"]) == list(CATALOGUE)
+    lacking = [name for name, entry in DATA["faults"].items() if len(script.caught_by(entry)) < 2]
+    assert not lacking
+
+
+def test_every_fault_is_found_by_the_simulator():
+    assert not [name for name, entry in DATA["faults"].items() if not entry["simulator"]["found"]]
+
+
+def test_every_fault_does_its_harm_where_nobody_watches():
+    assert not [name for name, entry in DATA["faults"].items() if not entry["harm"]["seeds"]]
+
+
+def test_without_a_fault_there_is_no_harm():
+    assert DATA["control"]
+    assert not [name for name, result in DATA["control"].items() if result["harmed"]]
+
+
+@pytest.mark.parametrize(("name", "layer"), AGAIN, ids=lambda part: getattr(part, "value", part))
+def test_a_cell_measured_again_says_the_same(name, layer):
+    entry = DATA["faults"][name]
+    kept = entry["cells"][layer.value]
+    cell = judge(CATALOGUE[name], layer, Leaks(tuple(entry["harm"]["seeds"]), (), 0))
+    assert (cell.verdict.value, cell.caught, cell.runs) == (kept["verdict"], kept["caught"], kept["runs"])
+
+
+def test_the_first_seed_with_harm_is_found_again():
+    name = "false-completion/short-transfer"
+    leaks = find_leaks(CATALOGUE[name], wanted=1, seeds_max=10)
+    assert leaks.seeds[0] == DATA["faults"][name]["harm"]["seeds"][0]
