@@ -31,8 +31,8 @@ COMMAND = "python docs/make_faults.py --measure"
 HEAD = """\
 # Which layer catches which fault
 
-Written by `docs/make_faults.py` from `docs/faults.json`, which `{command}` made; do not edit by hand. The
-faults themselves: `kvfence faults`, and `kvfence faults show NAME`.
+Written by `docs/make_faults.py` from `docs/faults.json`, which it made from runs (the command stands there);
+do not edit by hand. The faults themselves: `kvfence faults`, and `kvfence faults show NAME`.
 
 For every fault, all layers that detect were first switched off (and, where a layer refuses before the fault
 can act, that one too), and the simulator was run under harsh weather until the fault's harm had shown in
@@ -131,9 +131,7 @@ def cell_of(entry: dict[str, Any], layer: Layer) -> str:
 
 def page(data: dict[str, Any]) -> str:
     """Return the whole page."""
-    return "\n".join(
-        [HEAD.format(command=data["command"], wanted=LEAKS_WANTED), *_table(data), *_notes(data)]
-    )
+    return "\n".join([HEAD.format(wanted=LEAKS_WANTED), *_table(data), *_notes(data)])
 
 
 def _table(data: dict[str, Any]) -> Iterator[str]:
