@@ -1,6 +1,6 @@
 """Limits and deadlines of the three cores. Frozen, validated when made; times in milliseconds.
 
-The defaults are those of DESIGN.md section 13. Whoever parses flags and files does it elsewhere.
+Whoever parses flags and files does it elsewhere.
 """
 
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kvfence.protocol.errors import OperatorError
 
 PAGE_TOKENS = 16
+BATCHES_IN_FLIGHT_MAX = 2  # a lease; the bound in time is only fair while little is queued
 
 
 def _require_positive(owner: str, values: dict[str, int]) -> None:
@@ -54,7 +55,7 @@ class PrefillConfig:
     page_tokens: int = PAGE_TOKENS
     batch_bytes: int = 8 * 1024 * 1024
     batch_ms: int = 1_000  # posting bound of one batch
-    batches_in_flight_max: int = 2  # a lease; the bound in time is only fair while little is queued
+    batches_in_flight_max: int = BATCHES_IN_FLIGHT_MAX
     leases_max: int = 1_024
     closed_max: int = 65_536  # remembered closed leases a decode incarnation
     tombstones_max: int = 4_096  # attempts that were aborted before they came

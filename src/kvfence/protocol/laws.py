@@ -276,7 +276,7 @@ def noninterference(core: Core) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A law of DESIGN.md section 3: its number, its name, and what of it a core can be asked."""
+    """A law of the protocol: its number, its name, and what of it a core can be asked."""
 
     number: int
     name: str

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kvfence.kv import SealKind
+from kvfence.protocol.config import BATCHES_IN_FLIGHT_MAX
 from kvfence.protocol.errors import InternalError
 from kvfence.protocol.words import LeaseId, RefusalCode
 from kvfence.replay.client import Answer
@@ -29,7 +30,6 @@ PREFILL = "prefill-0"
 WRITTEN_PAGES_FIRST = 8  # the transfer is well under way
 PATIENCE_SECONDS = 30.0
 STANDSTILL_SECONDS = 1.5
-BATCHES_IN_FLIGHT_MAX = 2  # the protocol's bound for a lease
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,6 @@ svg text { font: 11px system-ui, sans-serif; fill: var(--ink); }
 .unread { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 3 2; fill: none; }
 .grid { stroke: var(--card); stroke-width: .8; }
 svg text.on { fill: #fff; text-anchor: middle; font-size: 10px; }
-svg text.off { fill: var(--soft); text-anchor: middle; font-size: 10px; }
 .key { display: flex; flex-wrap: wrap; gap: 1rem; font-size: .88rem; margin: .3rem 0; }
 .key span::before { content: ""; display: inline-block; width: .8rem; height: .8rem; border-radius: .15rem;
   margin-right: .4rem; vertical-align: -.08rem; background: var(--swatch); }

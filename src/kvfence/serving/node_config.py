@@ -15,7 +15,7 @@ NODE_CONFIG_BYTES_MAX = 1 << 20
 
 
 class NodeTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Every bound in time, in milliseconds (DESIGN's "numbers")."""
+    """Every bound in time, in milliseconds."""
 
     hello_ms: int = 1_000
     lost_ms: int = 5_000

@@ -6,7 +6,7 @@ choices). It knows no time and draws no random number.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
 from kvfence.protocol import Decisions, RouterCore
 from kvfence.protocol.errors import invariant
@@ -109,7 +109,7 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
             case _:
                 self._perform_weather(happening)
 
-    def _perform_weather(self, happening: h.Happening) -> None:
+    def _perform_weather(self, happening: h.Weather) -> None:
         match happening:
             case h.Submit():
                 self._submit(*happening)
@@ -141,6 +141,8 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
                 self._resume(*happening)
             case h.Stray():
                 self._stray(*happening)
+            case _:
+                assert_never(happening)
 
     def _launch(self, peer: Peer) -> None:
         if self.decode_core(peer) is not None:
