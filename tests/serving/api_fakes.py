@@ -143,10 +143,11 @@ class _Server(uvicorn.Server):
 def serving(frontend: FakeFrontend, **options) -> Iterator[str]:
     """Serve the API over a loopback port, on a thread of its own; gives the base URL."""
     settings = options.pop("settings", ApiSettings(model_id=MODEL))
+    headers = options.pop("headers", ())
     app = build_app(frontend, tokenizer(), settings, **options)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    server = _Server(uvicorn_config(app, host="127.0.0.1", port=port))
+    server = _Server(uvicorn_config(app, host="127.0.0.1", port=port, headers=headers))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -153,6 +153,36 @@ def test_too_many_headers():
         assert httpx.get(f"{url}/health").status_code == 200
 
 
+UNSAFE = {"headers": (("x-kvfence-unsafe", "some-fault"),)}
+
+
+def test_headers_of_the_deployment_are_on_every_answer_once():
+    with serving(FakeFrontend(), **UNSAFE) as url, httpx.Client(base_url=url) as http:
+        body = {"model": MODEL, "prompt": "x"}
+        answers = [
+            http.get("/health"),
+            http.get("/none"),
+            http.post("/v1/completions", content=b"x", headers=JSON),
+            http.post("/v1/completions", json=body),
+            http.post("/v1/completions", json={**body, "stream": True}),
+        ]
+    assert [answer.status_code for answer in answers] == [200, 404, 400, 200, 200]
+    assert {answer.headers["x-kvfence-unsafe"] for answer in answers} == {"some-fault"}
+
+
+def test_headers_of_the_deployment_are_on_answers_that_the_application_never_sees(monkeypatch):
+    with serving(FakeFrontend(), **UNSAFE) as url, connected(url) as sock:
+        sock.sendall(b"no http\r\n\r\n")
+        head, _, words = read_all(sock).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"x-kvfence-unsafe: some-fault" in head.split(b"\r\n")
+    assert words == b"Invalid HTTP request received."
+    monkeypatch.setattr("kvfence.serving.app.CONNECTIONS_MAX", 1)
+    with serving(FakeFrontend(), **UNSAFE) as url, connected(url):
+        busy = httpx.get(f"{url}/health")
+    assert (busy.status_code, busy.headers["x-kvfence-unsafe"]) == (503, "some-fault")
+
+
 def test_keep_alive_after_an_error():
     with serving(FakeFrontend()) as url, httpx.Client(base_url=url) as http:
         assert http.post("/v1/completions", content=b"x", headers=JSON).status_code == 400

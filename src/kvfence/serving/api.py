@@ -51,7 +51,6 @@ class ApiSettings:
     limits: TenantLimits = field(default_factory=TenantLimits)
     vocab_size: int | None = None
     admin_only_state: bool = False
-    extra_headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import asyncio
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -96,15 +96,20 @@ def build_app(
     ]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(_Edge, observer=api.observer, extra_headers=settings.extra_headers)],
+        middleware=[Middleware(_Edge, observer=api.observer)],
         exception_handlers={HTTPException: _refuse_route},
     )
     app.router.redirect_slashes = False
     return app
 
 
-def uvicorn_config(app: ASGIApp, *, host: str, port: int) -> uvicorn.Config:
-    """Return how the application is served: bounded, silent about requests, without a banner of its own."""
+def uvicorn_config(
+    app: ASGIApp, *, host: str, port: int, headers: Sequence[tuple[str, str]] = ()
+) -> uvicorn.Config:
+    """Return how the application is served: bounded, silent about requests, without a banner of its own.
+
+    `headers` are on every answer, on those too that are given before the application is asked.
+    """
     return uvicorn.Config(
         app,
         http=PromptProtocol,
@@ -116,6 +121,7 @@ def uvicorn_config(app: ASGIApp, *, host: str, port: int) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         ws="none",
+        headers=list(headers),
         timeout_keep_alive=KEEP_ALIVE_S,
         limit_concurrency=CONNECTIONS_MAX,
     )
@@ -147,6 +153,17 @@ class PromptProtocol(H11Protocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, with the headers that every answer has."""
+        headers = [
+            *self.server_state.default_headers,
+            (b"content-type", b"text/plain"),
+            (b"connection", b"close"),
+        ]
+        lines = [b"HTTP/1.1 400 Bad Request", *(b"%b: %b" % header for header in headers), b"", msg.encode()]
+        self.transport.write(b"\r\n".join(lines))
+        self.transport.close()
 
     def _wait_for_head(self) -> None:
         if self._head_timer is not None:
@@ -225,14 +242,11 @@ class _ServerState:
 
 
 class _Edge:
-    """What every request meets first and every answer last: request id, extra headers, errors."""
+    """What every request meets first and every answer last: request id, errors."""
 
-    def __init__(
-        self, app: ASGIApp, *, observer: Observer, extra_headers: tuple[tuple[str, str], ...]
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, observer: Observer) -> None:
         self._app = app
         self._observer = observer
-        self._extra = [(name.lower().encode(), value.encode()) for name, value in extra_headers]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -244,7 +258,7 @@ class _Edge:
             nonlocal is_started
             if message["type"] == "http.response.start":
                 is_started = True
-                headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode()), *self._extra]
+                headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
                 message = {**message, "headers": headers}
             await send(message)
 

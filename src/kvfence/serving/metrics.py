@@ -33,6 +33,7 @@ HELP = {
     "prefill_tokens_total": "prompt tokens computed",
     "prefill_cached_tokens_total": "prompt tokens that the prefix cache had",
     "figures_dropped_total": "figures that found no room in a node's table",
+    "unsafe_fence_off": "1 while no check runs on pages: for measuring alone",
     "unsafe_faults": "1 for each fault that is switched on: this deployment leaks data",
     "unsafe_without": "1 for each layer of the fence that is left out: what it would catch goes through",
 }

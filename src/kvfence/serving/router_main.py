@@ -58,6 +58,8 @@ async def _serve(config: RouterConfig, me: Peer, status: StatusWriter, trace: No
     if trace is not None:
         facts = {"fence": config.fence, "faults": config.faults, "without": config.layers_off}
         node.observe(trace.watch(core, Role.ROUTER, None, **facts))
+    if FenceLevel(config.fence).needs_unsafe_switch:
+        node.stats.set("unsafe_fence_off", 1)
     for fault in config.faults:
         node.stats.set("unsafe_faults", 1, fault=fault)
     for layer in config.layers_off:
@@ -76,7 +78,7 @@ async def _serve(config: RouterConfig, me: Peer, status: StatusWriter, trace: No
     node.attach(plane)
     plane.announce(HelloMessage(role=Role.ROUTER, control_address=plane.address))
     plane.start()
-    server = _Server(uvicorn_config(_app(config, node, decisions), host=config.host, port=config.port))
+    server = _Server(_http(config, node, decisions))
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a node ends
@@ -104,6 +106,11 @@ def _core(config: RouterConfig, me: Peer, decisions: Decisions) -> RouterCore:
     return RouterCore(me, limits, decisions)
 
 
+def _http(config: RouterConfig, node: RouterNode, decisions: Decisions) -> uvicorn.Config:
+    app = _app(config, node, decisions)
+    return uvicorn_config(app, host=config.host, port=config.port, headers=unsafe_header(config))
+
+
 def _app(config: RouterConfig, node: RouterNode, decisions: Decisions) -> Starlette:
     metrics = ServingMetrics(node.figures)
     model_config = json.loads((config.model_dir / "config.json").read_text(encoding="utf-8"))
@@ -119,7 +126,6 @@ def _app(config: RouterConfig, node: RouterNode, decisions: Decisions) -> Starle
             limits=TenantLimits(config.tenant_requests_max, config.tenant_tokens_max),
             vocab_size=model_vocab_size(model_config),
             admin_only_state=not _is_loopback(config.host),
-            extra_headers=_unsafe_header(config),
         ),
         tenants=Tenants(keys_file=config.api_keys, admin_key=admin_key),
         observer=metrics,
@@ -138,9 +144,10 @@ def _app(config: RouterConfig, node: RouterNode, decisions: Decisions) -> Starle
     )
 
 
-def _unsafe_header(config: RouterConfig) -> tuple[tuple[str, str], ...]:
+def unsafe_header(config: RouterConfig) -> tuple[tuple[str, str], ...]:
     """Name on every answer what is wrong by the operator's wish."""
-    named = [*config.faults, *(f"without-{layer}" for layer in config.layers_off)]
+    named = ["fence-off"] if FenceLevel(config.fence).needs_unsafe_switch else []
+    named += [*config.faults, *(f"without-{layer}" for layer in config.layers_off)]
     return (("x-kvfence-unsafe", ",".join(named)),) if named else ()
 
 
