@@ -3,6 +3,7 @@
 import pytest
 
 from kvfence.faults import CATALOGUE, Layer
+from kvfence.simulation.harsh import draw_harsh
 from kvfence.simulation.matrix import (
     CONTROLS,
     DETECTING,
@@ -16,7 +17,6 @@ from kvfence.simulation.matrix import (
     run_with,
     simulator_finds,
 )
-from kvfence.simulation.swarm import draw_swarm
 from kvfence.world import Kind
 
 SHORT, SPLIT = "false-completion/short-transfer", "rejected-continues/split-state"
@@ -58,9 +58,10 @@ def test_a_fault_is_hidden_by_what_refuses_before_it_acts():
 
 
 def test_the_guard_is_off_where_it_is_left_out():
-    for seed in range(3):
-        swarm = draw_swarm(seed)
-        assert run_with(swarm, (), DETECTING, frozenset(Kind)).is_clean
+    swarm, fault = draw_harsh(42), ("transfer-outlives-pages/closed-before-quiet",)
+    for layers_off, speaks in ((DETECTING, False), (DETECTING - {Layer.GUARD}, True)):
+        outcome = run_with(swarm, fault, layers_off, frozenset((Kind.LAW,)))
+        assert ("guard" in outcome.catches) is speaks
 
 
 def test_the_simulator_counts_seeds():
