@@ -35,7 +35,7 @@ stands for, as reported there
 
 to see it
   kvfence simulate --fault unscrubbed-reuse/dirty-unused-slots
-  kvfence verify --scope smoke --fault unscrubbed-reuse/dirty-unused-slots
+  kvfence verify --scope unused-slots --fault unscrubbed-reuse/dirty-unused-slots
   kvfence serve --unsafe-fault unscrubbed-reuse/dirty-unused-slots \
 --i-understand-this-leaks-data
 """
@@ -93,6 +93,16 @@ def test_how_to_run_one_leaves_out_the_layers_that_would_stop_it():
     )
     assert "--prefill-pool-tokens" in how_to_run(CATALOGUE["rejected-continues/split-state"])[-1]
     assert not any("serve" in line for line in how_to_run(CATALOGUE["stale-reference/pool-adopted"]))
+
+
+def test_it_is_explored_where_it_is_found_and_simulated_without_what_hides_it():
+    assert how_to_run(CATALOGUE["row-mixup/shifted-tables"])[:2] == [
+        "kvfence simulate --fault row-mixup/shifted-tables",
+        "kvfence verify --scope growth --fault row-mixup/shifted-tables",
+    ]
+    split = how_to_run(CATALOGUE["rejected-continues/split-state"])
+    assert split[0] == "kvfence simulate --fault rejected-continues/split-state --without admission"
+    assert not any("kvfence verify" in line for line in split)
 
 
 def loaded_by(program: str) -> set[str]:

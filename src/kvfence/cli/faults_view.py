@@ -21,6 +21,7 @@ from kvfence.faults import (
     Layer,
     fault_named,
 )
+from kvfence.verification.fault_scopes import FAULT_SCOPES
 
 HARMS = {
     Harm.LEAK: "leak",
@@ -87,7 +88,12 @@ def _bug_words(bug: Bug) -> str:
 
 def how_to_run(fault: Fault) -> list[str]:
     """Commands that show the fault: simulated, explored, and where it gets there on real nodes."""
-    lines = [f"kvfence simulate --fault {fault.name}", f"kvfence verify --scope smoke --fault {fault.name}"]
+    # Behind admission, which refuses first, it is simulated without that, and not explored by the command.
+    hidden = " --without admission" if Layer.ADMISSION in fault.caught_by else ""
+    where = FAULT_SCOPES[fault.name]
+    lines = [f"kvfence simulate --fault {fault.name}{hidden}"]
+    if not where.layers_off:
+        lines.append(f"kvfence verify --scope {where.scope} --fault {fault.name}")
     if not fault.runs_on_engine:
         return lines
     off = [layer for layer in SWITCHES if layer in fault.caught_by]
