@@ -53,3 +53,13 @@ def test_an_error_that_nobody_foresaw_keeps_its_traceback():
 def test_a_message_in_brackets_is_text_and_not_markup(capsys):
     ended(OperatorError("[bold]--port[/bold] is taken"))
     assert "[bold]--port[/bold] is taken" in capsys.readouterr().err
+
+
+def test_a_part_that_is_not_installed_is_named_with_what_brings_it(capsys):
+    assert ended(ModuleNotFoundError("No module named 'zmq'", name="zmq.asyncio")) == OPERATOR
+    assert "needs zmq.asyncio" in (said := capsys.readouterr().err) and "kvfence[serve]" in said
+
+
+def test_a_module_of_our_own_that_is_missing_is_a_defect():
+    with pytest.raises(ModuleNotFoundError):
+        ended(ModuleNotFoundError("No module named 'kvfence.x'", name="kvfence.x"))

@@ -14,6 +14,15 @@ OPERATOR = 2
 OURSELVES = 3
 INTERRUPTED = 130
 
+_WHAT_IS_MISSING = (
+    "this command needs {}, which is not installed: pip install 'kvfence[serve]' brings all it needs"
+)
+
+
+def _is_ours(error: ModuleNotFoundError) -> bool:
+    """A module of our own that is not there is a defect, not a part to install."""
+    return error.name is None or error.name.partition(".")[0] == "kvfence"
+
 
 def ending_well(command: Callable[..., int]) -> Callable[..., None]:
     """Wrap a command that returns its exit code. Errors that kvfence does not know show their traceback."""
@@ -25,6 +34,11 @@ def ending_well(command: Callable[..., int]) -> Callable[..., None]:
         except KvfenceError as error:
             code = OPERATOR if isinstance(error, OperatorError) else OURSELVES
             _say(error, code)
+        except ModuleNotFoundError as error:
+            if _is_ours(error):
+                raise
+            code = OPERATOR
+            _say(OperatorError(_WHAT_IS_MISSING.format(error.name)), code)
         except KeyboardInterrupt:
             code = INTERRUPTED
         raise typer.Exit(code)
