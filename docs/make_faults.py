@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT / "src")]
 
 from kvfence.faults import CATALOGUE, Fault, Layer, faulty_decisions  # noqa: E402 -- runs from anywhere
 from kvfence.simulation.matrix import control, find_leaks, judge, simulator_finds  # noqa: E402
-from kvfence.verification import SCOPES, explorer_finds  # noqa: E402
+from kvfence.verification import SCOPES, explorer_finds, find_stranded  # noqa: E402
 from kvfence.verification.fault_scopes import FAULT_SCOPES  # noqa: E402
 
 RUN_LAYERS = (Layer.ADMISSION, Layer.REFUSAL, Layer.MANIFEST, Layer.SEAL, Layer.GUARD, Layer.QUARANTINE)
@@ -69,13 +69,12 @@ def measure(name: str) -> dict[str, Any]:
 
 def explore(fault: Fault) -> dict[str, Any] | None:
     """The shortest way to the fault in the scope that is kept for it; None where none was found."""
-    where = FAULT_SCOPES.get(fault.name)
-    if where is None or where.stays_away:
-        return None
-    decisions = faulty_decisions((fault.name,), where.layers_off)()
-    found = explorer_finds(
-        decisions, SCOPES[where.scope], only=frozenset((where.kind,)), states_max=STATES_MAX
-    )
+    where = FAULT_SCOPES[fault.name]
+    decisions, scope = faulty_decisions((fault.name,), where.layers_off)(), SCOPES[where.scope]
+    if where.stays_away:
+        found = find_stranded(scope, decisions).stranded
+    else:
+        found = explorer_finds(decisions, scope, only=frozenset((where.kind,)), states_max=STATES_MAX)
     return None if found is None else {"scope": where.scope, "steps": len(found.happenings)}
 
 
@@ -119,7 +118,9 @@ def cell_of(entry: dict[str, Any], layer: Layer) -> str:
         return "·"
     if layer is Layer.EXPLORER:
         found = entry.get("explorer")
-        return f"caught: {found['scope']}, {found['steps']} steps" if found else "·"
+        if not found:
+            return "·"
+        return f"caught: {found['scope']}, {found['steps']} {'step' if found['steps'] == 1 else 'steps'}"
     if layer is Layer.SIMULATOR:
         median = entry["simulator"]["median"]
         return "missed" if median is None else f"caught: {median:g}"
