@@ -105,6 +105,17 @@ def test_a_step_that_outlives_its_pages_is_found():
     assert Kind.LATE_STEP in {finding.kind for finding in world.findings}
 
 
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_a_step_into_a_page_that_is_sealed_is_found(is_sealed):
+    world = running(ask(1, 5, 4))
+    row = next(iter(world.rows.values()))
+    if is_sealed:
+        world.cores[DECODE].ledger.seal(row.table[-1:])
+    world.perform(happenings.Launch(DECODE))
+    world.perform(happenings.Retire(DECODE))
+    assert (Kind.LATE_STEP in {finding.kind for finding in world.findings}) is is_sealed
+
+
 def test_a_row_of_a_client_that_left_is_stopped_and_its_step_retires_first():
     world = running()
     world.perform(happenings.Launch(DECODE))

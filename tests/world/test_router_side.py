@@ -26,6 +26,14 @@ def test_a_token_of_another_request_or_place_is_found(attempt, position, found):
     assert kinds(world) == found and world.clients[1] == Client(1)
 
 
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_token_in_its_place_but_after_the_end_is_found(is_over):
+    world = submit_all(world_of(ask(1)))
+    world.clients[1] = Client(0, End(EndReason.CLIENT_GONE) if is_over else None)
+    world._deliver_token(ROUTER, commands.DeliverToken(1, 3), events.TokenMade(DECODE, ATTEMPT, 3))
+    assert kinds(world) == ([Kind.WRONG_TOKEN] if is_over else [])
+
+
 def test_an_end_is_told_once():
     world = follow(submit_all(world_of(ask(1))))
     end = End(EndReason.LENGTH)

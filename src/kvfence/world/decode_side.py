@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from kvfence.protocol import DecodeCore, commands, events
 from kvfence.protocol.commands import VerifySeals
+from kvfence.protocol.ledger import PageState
 from kvfence.protocol.vocabulary import Event
 from kvfence.protocol.words import End, EndReason, IntegrityReason, LeaseId, PageRef, Peer
 from kvfence.world.mail import Mail
@@ -215,6 +216,8 @@ class DecodeSide(Mail):
             ref = chunk.table[min(chunk.start // size, len(chunk.table) - 1)]
             if core is not None and not core.ledger.owns(chunk.lease.sequence, ref):
                 self.find(Kind.LATE_STEP, peer, f"{chunk.lease} steps into {ref}, which it has no longer")
+            elif core is not None and core.ledger.state[ref.page] == PageState.SEALED:
+                self.find(Kind.LATE_STEP, peer, f"{chunk.lease} steps into {ref}, which is sealed (law 1)")
             page = pool[ref.page]
             slot = Slot(chunk.request, chunk.start, chunk.lease)
             pool[ref.page] = Page(page.seal, put(page.slots, chunk.start % size, slot))

@@ -64,6 +64,10 @@ class RouterSide(Mail):
         if event.attempt.request != command.request or event.position != expected:
             what = f"request {command.request} gets token {event.position} of {event.attempt}, not {expected}"
             self.find(Kind.WRONG_TOKEN, peer, what)
+        elif client.end is not None:
+            self.find(
+                Kind.WRONG_TOKEN, peer, f"request {command.request} gets {event.position} after its end"
+            )
         self.clients[command.request] = Client(client.delivered + 1, client.end, client.is_lost)
 
     def _finish_request(self, peer: Peer, command: commands.FinishRequest, event: Event) -> None:
