@@ -42,6 +42,20 @@ def test_a_changed_trace_ends_with_1_and_names_the_line(tmp_path, lines):
     assert "['SetTimer'" in done.output  # Brackets are no markup.
 
 
+@pytest.mark.parametrize("role", ["router", "prefill", "decode"])
+def test_a_trace_without_one_of_its_nodes_is_inconclusive(tmp_path, lines, role):
+    done = verify(tmp_path, [line for line in lines if line.get("role") != role])
+    assert done.exit_code == 5, done.output
+    assert "no trace of " in done.output
+    assert "not every node that spoke is in it" in done.output
+
+
+def test_a_trace_of_nobody_is_none(tmp_path):
+    done = verify(tmp_path, [])
+    assert done.exit_code == 1
+    assert "no node has written a line" in done.output
+
+
 def test_a_file_that_is_not_there_ends_with_2(tmp_path):
     done = CliRunner().invoke(app, ["verify", "--trace", str(tmp_path / "nowhere")])
     assert done.exit_code == 2

@@ -39,7 +39,9 @@ def check(console: Console, paths: list[Path]) -> int:
             raise OperatorError(f"there is no trace {path}: `kvfence serve --trace FILE` writes one.")
     report = check_trace(paths)
     console.print(render_trace(report), soft_wrap=True, markup=False)
-    return 0 if report.conforms else FOUND
+    if not report.conforms:
+        return FOUND
+    return INCONCLUSIVE if report.unheard else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,6 @@ def _ended(report: Report) -> str:
         Why.DEPTH: "not closed: searched to the depth that the scope states",
         Why.STATES: "not closed: stopped at --max-states",
         Why.MEMORY: "not closed: stopped at --memory-mib",
-        Why.SECONDS: "not closed: stopped by time",
     }[report.why]
 
 

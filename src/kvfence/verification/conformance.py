@@ -216,7 +216,9 @@ def render_trace(report: TraceReport) -> str:
         lines.append(f"{report.torn} lines were cut short with the nodes that wrote them")
     for found in report.violations:
         lines.append(f"{found.place.file}:{found.place.line}: {found.node}: {found.kind.value}: {found.why}")
-    if report.conforms:
+    if report.conforms and report.unheard:
+        lines.append("What there is of the trace conforms, but not every node that spoke is in it.")
+    elif report.conforms:
         lines.append("The trace conforms: it is a path of the tables.")
     elif report.violations:
         lines.append(f"The trace does not conform: {len(report.violations)} violations.")
