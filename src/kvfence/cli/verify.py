@@ -1,8 +1,8 @@
 """`kvfence verify`: every order of events within a named scope, or the trace of a real run.
 
 Exit codes: 0 no law is broken, 1 one is (with the shortest way there), 2 usage, 5 inconclusive: it stopped
-before its scope was done, or the trace of a node is not there. Explorer and faults are loaded when the command
-runs.
+before its scope was done, or the trace of a node is not there. Explorer and faults are loaded when the
+command runs.
 """
 
 from pathlib import Path
