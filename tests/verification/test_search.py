@@ -65,7 +65,6 @@ def test_two_processes_see_what_one_sees():
     ("limits", "why"),
     [
         (Limits(states_max=50), Why.STATES),
-        (Limits(seconds_max=0.0), Why.SECONDS),
         (Limits(memory_mib=1), Why.MEMORY),
     ],
     ids=lambda value: value.value if isinstance(value, Why) else "",

@@ -21,8 +21,8 @@ from kvfence.protocol.words import (
 )
 from kvfence.verification.parts import Sink
 from kvfence.world import Ask, Client, Job, Page, Pass, Row, Slot, Write
-
-ANSWERS = 1_000_000  # `world.requests` numbers the tokens of answers so
+from kvfence.world.memory import digest_of
+from kvfence.world.requests import ANSWERS
 
 
 class Content:
@@ -194,7 +194,7 @@ def _put_seal(sink: Sink, pool: str, page: int, seal: Any, slots: tuple[Slot | N
     sink.put(seal.ordinal, seal.valid)
     if seal.digest is None:
         sink.put("stamp")
-    elif slots is not None and seal.digest == tuple(None if slot is None else slot[:2] for slot in slots):
+    elif slots is not None and seal.digest == digest_of(slots):
         sink.put("fits")
     else:
         sink.put("digest")

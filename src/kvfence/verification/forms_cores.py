@@ -181,7 +181,7 @@ def _put_written(sink: Sink, content: Content, pool: str, record: Any) -> None:
     places = {ref.page: place for place, ref in enumerate(record.pages)}
     sink.put(
         record.prefix_pages,
-        tuple(places.get(page, -1) for page in record.pinned),
+        tuple(places.get(page) for page in record.pinned),
         record.state.value,
         record.computed_tokens,
         record.sealed_pages,
@@ -203,7 +203,7 @@ def _put_index(sink: Sink, pool: str, core: PrefillCore) -> None:
         return
     places = {key: place for place, key in enumerate(index._nodes)}
     for entry in index._nodes.values():
-        parent = None if entry.parent is None else places.get(entry.parent.key, -1)
+        parent = None if entry.parent is None else places.get(entry.parent.key, "forgotten")
         sink.put("indexed", entry.domain, entry.chunk.hex(), parent, entry.key.hex())
         sink.ref(pool, entry.ref)
     for ref in index._orphans.values():

@@ -6,6 +6,7 @@ each prefill node, for each wire between two nodes, for each request, and last w
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from kvfence.verification.parts import Part
 from kvfence.world import Ask, WorldConfig
@@ -35,7 +36,7 @@ class Layout:
         self.prefills = [f"prefill{n}" for n in range(config.prefills)]
         self.decodes = [f"decode{n}" for n in range(config.decodes)]
         self.names = [*self.routers, *self.prefills, *self.decodes]
-        places = iter(range(1, 1_000_000))
+        places = count(1)
         self.node = {name: next(places) for name in self.names}
         sizes = dict.fromkeys(self.prefills, config.prefill_pages + 1)
         sizes |= dict.fromkeys(self.decodes, config.decode_pages + config.decode_spare_pages + 1)

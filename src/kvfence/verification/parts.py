@@ -17,6 +17,7 @@ from typing import Any
 from kvfence.protocol.words import AttemptId, LeaseId, PageRef, Peer
 
 SHAPE_BYTES = 16
+SEQUENCE_BITS = 40  # of a lease number, below its incarnation
 
 
 class Part:
@@ -122,14 +123,14 @@ class Sink:
         if self._names.numbered:
             self.shape.append(sequence)
         self.shape.append(incarnation)
-        self.seqs.append((incarnation << 40) + sequence)
+        self.seqs.append((incarnation << SEQUENCE_BITS) + sequence)
 
     def bound(self, incarnation: int, sequence: int) -> None:
         """Write a number below which leases are forgotten."""
         if self._names.numbered:
             self.shape.append(sequence)
         self.shape.append(incarnation)
-        self.bounds.append((incarnation << 40) + sequence)
+        self.bounds.append((incarnation << SEQUENCE_BITS) + sequence)
 
     def lease(self, lease: LeaseId) -> None:
         """Write the name of a lease."""

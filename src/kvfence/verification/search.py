@@ -35,7 +35,6 @@ class Why(Enum):
     DEPTH = "depth"  # the scope says how deep it goes
     STATES = "states"
     MEMORY = "memory"
-    SECONDS = "seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,6 @@ class Limits:
 
     states_max: int | None = None
     memory_mib: int = 4096
-    seconds_max: float | None = None
     wide: int = WIDE  # no limit of the search: from which width on several processes are worth it
 
 
@@ -183,8 +181,6 @@ class _Search:
             return Why.STATES
         if self._peak_mib() > limits.memory_mib:
             return Why.MEMORY
-        if limits.seconds_max is not None and monotonic() - self.started > limits.seconds_max:
-            return Why.SECONDS
         return None
 
     def _peak_mib(self) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from kvfence.protocol import Decisions
+from kvfence.protocol import CORRECT, Decisions
 from kvfence.protocol.errors import InternalError, OperatorError
 from kvfence.verification.engine import Engine
 from kvfence.verification.layout import State as Parts
@@ -64,14 +64,13 @@ def compare(scope: TwinScope, folder: Path, tool: TwinTool) -> Comparison:
 
 
 def explore_cores(
-    scope: TwinScope, decisions: Decisions | None = None, *, by_key: bool = False
+    scope: TwinScope, decisions: Decisions = CORRECT, *, by_key: bool = False
 ) -> tuple[int, frozenset[State]]:
     """Return how many states the cores reach, and what these look like to the twin.
 
     `by_key`: states are the same when the explorer's key says so, as in `kvfence verify`. Where nothing can
     be renamed (one lease), not one state of the projection may be missing then.
     """
-    decisions = Decisions() if decisions is None else decisions
     for_cores = scope.for_cores()
     engine = Engine(for_cores, decisions, symmetric=False)
     base = make_world(for_cores.config, decisions, for_cores.by_number, InPlace())
@@ -97,7 +96,7 @@ def _steps(engine: Engine, scope: TwinScope, state: Parts) -> Iterator[Parts]:
         if not scope.admits(move.happening):
             continue
         after, findings = engine.after(state, move)
-        if findings or after is None:
+        if findings:
             raise InternalError(f"{scope.name}: {findings} after {move.happening}: run `kvfence verify`.")
         yield after
 

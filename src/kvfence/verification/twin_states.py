@@ -1,8 +1,8 @@
 """Reads the states that TLC writes down, so that they can be compared one by one and not only counted.
 
 A value becomes what it is in Python, always immutable: a number, a truth value, a string; a sequence is a
-tuple, a set a frozenset, a record or a function a `Mapped` (sorted pairs). `write` of the same value in
-`projection.py` must give the same object: equality of states is equality of these.
+tuple, a set a frozenset, a record or a function a `Mapped` (sorted pairs). `project` (`projection.py`) makes
+the same of a world: equality of states is equality of these.
 """
 
 import re

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kvfence.protocol.words import End
 
-_ANSWERS = 1_000_000  # token ids of answers begin here, far from those of prompts
+ANSWERS = 1_000_000  # token ids of answers begin here, far from those of prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Ask:
         """Return the token at an absolute position."""
         if position < len(self.prompt):
             return self.prompt[position]
-        return _ANSWERS * self.request + position
+        return ANSWERS * self.request + position
 
     @property
     def answer_tokens(self) -> int:
