@@ -20,6 +20,7 @@ from kvfence.simulation.matrix import (
 from kvfence.world import Kind
 
 SHORT, SPLIT = "false-completion/short-transfer", "rejected-continues/split-state"
+DIRTY = "unscrubbed-reuse/dirty-added-page"
 
 
 def test_without_a_fault_layers_that_are_off_are_not_missed():
@@ -31,7 +32,8 @@ def test_without_a_fault_layers_that_are_off_are_not_missed():
     [
         (SHORT, Layer.MANIFEST, Verdict.CAUGHT),
         (SHORT, Layer.SEAL, Verdict.CAUGHT),
-        (SHORT, Layer.GUARD, Verdict.MISSED),
+        (SHORT, Layer.GUARD, Verdict.CAUGHT),
+        (DIRTY, Layer.GUARD, Verdict.MISSED),
         (SHORT, Layer.ADMISSION, Verdict.NOT_APPLICABLE),
         (SPLIT, Layer.ADMISSION, Verdict.CAUGHT),
         (SPLIT, Layer.SEAL, Verdict.CAUGHT),

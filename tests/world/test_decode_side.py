@@ -32,6 +32,16 @@ def test_a_page_with_another_trailer_fails_the_row_at_the_guard():
     assert world.clients[1].end.integrity is IntegrityReason.GUARD_SEAL and world.catches == {"guard": 1}
 
 
+def test_a_page_that_nobody_has_written_fails_the_row_at_the_guard_and_is_not_set_apart():
+    world = running()
+    pool, table = world.pools[DECODE], next(iter(world.rows.values())).table
+    page = pool[table[0].page]
+    pool[table[0].page] = page._replace(seal=page.seal._replace(digest=None))
+    follow(world)
+    assert world.clients[1].end.integrity is IntegrityReason.GUARD_SEAL and world.catches == {"guard": 1}
+    assert not world.cores[DECODE].poisoned and world.is_home()
+
+
 def test_without_the_guard_the_oracle_alone_sees_foreign_content():
     world = running(decisions=Unguarded())
     pool, table = world.pools[DECODE], next(iter(world.rows.values())).table

@@ -179,6 +179,9 @@ class DecodeSide(Mail):
             seal = pool[ref.page].seal
             if seal is None or seal[:3] != (lease, ref.epoch, ordinal):
                 return IntegrityReason.GUARD_SEAL, (ref.page,)
+            if ordinal < row.received_pages and seal.digest is None:
+                # As the engine's guard: a page that nobody has written since its stamp is not set apart.
+                return IntegrityReason.GUARD_SEAL, ()
         return None
 
     def _judge_batch(self, peer: Peer, batch: tuple[Pass, ...]) -> None:
