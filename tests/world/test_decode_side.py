@@ -63,6 +63,19 @@ def test_a_torn_page_is_refused_at_the_seal():
     assert world.findings == []
 
 
+@pytest.mark.parametrize("is_leased", [True, False])
+def test_a_verification_of_pages_that_are_leased_no_more_is_found(is_leased):
+    world = submit_all(world_of(ask(1, 5)))
+    while not world.verifies:
+        world.perform(next(one for one in world.enabled() if not isinstance(one, happenings.Fire)))
+    if not is_leased:
+        ledger, refs = world.cores[DECODE].ledger, next(iter(world.verifies.values())).pages
+        ledger.close(refs)
+        ledger.free(refs)
+    world.perform(next(one for one in world.enabled() if isinstance(one, happenings.Verify)))
+    assert any("is verified in" in finding.what for finding in world.findings) is not is_leased
+
+
 class Shifted(Unguarded):
     def table_row(self, row, rows):
         return (row + 1) % rows

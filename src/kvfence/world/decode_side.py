@@ -115,6 +115,12 @@ class DecodeSide(Mail):
     # ------------------------------------------------------------ verification
     def _verify(self, peer: Peer, lease: LeaseId) -> None:
         command = self.verifies.pop((peer, lease))
+        core = self.decode_core(peer)
+        lost = [
+            ref for ref in command.pages if core is not None and not core.ledger.owns(lease.sequence, ref)
+        ]
+        if lost:
+            self.find(Kind.LAW, peer, f"{lease} is verified in {lost[0]}, which it has no longer (law 4)")
         reasons = list(self._page_faults(peer, command))
         if not reasons:
             self.tell(peer, events.SealsVerified(lease))
