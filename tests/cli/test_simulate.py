@@ -74,6 +74,8 @@ def test_bad_usage_is_said():
         ("--jobs 1000000", "from 1 to"),
         ("--first -1", "count from zero"),
         ("--seed -1", "count from zero"),
+        ("--seed 1 --seeds 2", "runs that one seed"),
+        ("--seed 1 --require-probes", "runs that one seed"),
         ("--seed 1 --svg no-such-directory/a.svg", "a directory that is there"),
         ("--seed 1 --svg .", "a directory that is there"),
     ],

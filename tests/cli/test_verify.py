@@ -64,8 +64,9 @@ def test_a_limit_is_inconclusive():
         (("--scope", "smok"), "did you mean smoke"),
         (("--jobs", "0"), "must be above zero"),
         (("--fault", "nothing/such"), "there is no fault"),
+        (("--trace", "run.jsonl", "--fault", FAULT), "leave out --fault"),
     ],
-    ids=["scope", "jobs", "fault"],
+    ids=["scope", "jobs", "fault", "trace"],
 )
 def test_what_cannot_be_done_is_a_usage_error(arguments, said):
     done = run(*arguments)

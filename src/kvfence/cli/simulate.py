@@ -14,6 +14,7 @@ from kvfence.protocol.errors import OperatorError
 # ruff: noqa: PLC0415 -- a command line that serves has neither faults nor simulator in its process
 
 SEEDS = 1_000
+SEEDS_ENDLESS = 1 << 40  # more than any number of minutes holds
 JOBS_MAX = 256
 
 
@@ -36,7 +37,11 @@ def simulate_command(
     from kvfence.faults import layer_named
     from kvfence.simulation import Campaign
 
-    count = seeds if seeds is not None else (SEEDS if minutes is None else 1 << 40)
+    if seed is not None and (seeds is not None or minutes is not None or require_probes):
+        raise OperatorError(
+            "--seed runs that one seed: leave out --seeds, --minutes and --require-probes, or else --seed"
+        )
+    count = seeds if seeds is not None else (SEEDS if minutes is None else SEEDS_ENDLESS)
     _check(count, minutes, jobs, svg, [first] if seed is None else [seed])
     campaign = Campaign(
         first=first,

@@ -40,6 +40,11 @@ def verify_command(
         console.print(scopes_table())
         return 0
     if trace:
+        if fault or svg is not None or max_states is not None:
+            raise OperatorError(
+                "--trace looks at what was recorded, with the faults that it names: leave out --fault, "
+                "--svg and --max-states"
+            )
         return check(console, trace)
     if jobs < 1 or memory_mib < 1 or (max_states is not None and max_states < 1):
         raise OperatorError("--jobs, --max-states and --memory-mib must be above zero.")
