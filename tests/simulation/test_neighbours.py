@@ -1,7 +1,6 @@
 """Silence is noticed after five seconds; hellos are sent where they help; partitions part and heal."""
 
-from kvfence.protocol.words import Role
-from kvfence.simulation.neighbours import LOST_AFTER_US, Neighbours, role_of
+from kvfence.simulation.neighbours import LOST_AFTER_US, Neighbours
 from kvfence.simulation.swarm import SECOND
 from kvfence.world import happenings as h
 from tests.simulation.rig import DECODE, PREFILL, ROUTER, a_world, submit, through, until
@@ -85,7 +84,3 @@ def test_a_connection_is_renewed_only_by_a_writer_that_decode_lets_in():
     assert list(neighbours.renewable()) == [h.Reconnect(PREFILL, DECODE)]
     world.perform(h.Suspect(DECODE, PREFILL))
     assert list(neighbours.renewable()) == []
-
-
-def test_a_role_is_read_from_a_name():
-    assert [role_of(peer) for peer in (ROUTER, PREFILL, DECODE)] == list(Role)

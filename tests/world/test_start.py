@@ -4,7 +4,7 @@ from kvfence.kv.prefix import PrefixIndex
 from kvfence.protocol import Decisions, DecodeCore, NoPrefix, PrefillCore, RouterCore
 from kvfence.protocol.words import Peer, Role
 from kvfence.world import WorldConfig
-from kvfence.world.start import make_core
+from kvfence.world.start import make_core, node_name, role_of
 
 
 def test_each_role_gets_its_core_and_its_pool():
@@ -20,3 +20,7 @@ def test_the_prefix_cache_is_a_choice():
         for cached in (False, True)
     ]
     assert kinds == [NoPrefix, PrefixIndex]
+
+
+def test_a_role_is_read_from_a_name():
+    assert [role_of(Peer(node_name(role, 12), 1)) for role in Role] == list(Role)

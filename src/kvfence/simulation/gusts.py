@@ -5,9 +5,8 @@ from random import Random
 
 from kvfence.protocol import DecodeCore
 from kvfence.protocol.words import Peer, Role
-from kvfence.simulation.neighbours import role_of
 from kvfence.simulation.swarm import Feature, Swarm
-from kvfence.world import World
+from kvfence.world import World, role_of
 from kvfence.world import happenings as h
 
 BUDGET = {

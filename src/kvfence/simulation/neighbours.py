@@ -10,17 +10,11 @@ from collections.abc import Iterator
 from kvfence.protocol import DecodeCore, Reach, RouterCore, events
 from kvfence.protocol.words import Peer, Role
 from kvfence.simulation.swarm import SECOND
-from kvfence.world import Core, Link, World
+from kvfence.world import Core, Link, World, role_of
 from kvfence.world import happenings as h
 
 HELLO_US = SECOND
 LOST_AFTER_US = 5 * SECOND
-ROLES = {"router": Role.ROUTER, "prefill": Role.PREFILL, "decode": Role.DECODE}
-
-
-def role_of(peer: Peer) -> Role:
-    """The role of a node of a world, by its name."""
-    return ROLES[peer.node.rstrip("0123456789")]
 
 
 class Neighbours:

@@ -19,7 +19,7 @@ from kvfence.verification.layout import Layout, Living
 from kvfence.verification.memo import Root
 from kvfence.verification.parts import Part
 from kvfence.verification.scopes import COST, TIMER_COST, Scope
-from kvfence.world import Link
+from kvfence.world import Link, role_of
 from kvfence.world import happenings as h
 
 SUBMITTED, LEFT = 0, 1
@@ -193,8 +193,7 @@ class Moves:
         moves = part.moves = PartMoves()
         living: Living = part.value
         for peer in (Peer(*pair) for pair in living.alive):
-            role = peer.node.rstrip("0123456789")
-            self._weather(moves, f"crash_{role}", h.Crash(peer))
+            self._weather(moves, f"crash_{role_of(peer).value}", h.Crash(peer))
             if (peer.node, peer.incarnation) in living.paused:
                 moves.weather.append(Move(h.Resume(peer), self.root(h.Resume(peer))))
             else:
@@ -262,14 +261,14 @@ def _trusted(node: Node) -> Iterator[Peer]:
 
 def _hears(node: Node, peer: Peer) -> bool:
     """Whether hellos of that peer's role are for the node. A lost writer stays lost for a decode node."""
-    core, role = node.core, Role(peer.node.rstrip("0123456789"))
+    core, role = node.core, role_of(peer)
     if isinstance(core, DecodeCore) and role is Role.PREFILL:
         return core.peers.newest(peer.node) != peer or core.peers.is_alive(peer, role)
     return not core.me.node.startswith(role.value)
 
 
 def _knows(node: Node, peer: Peer) -> bool:
-    return node.core.peers.is_alive(peer, Role(peer.node.rstrip("0123456789")))
+    return node.core.peers.is_alive(peer, role_of(peer))
 
 
 def _thinks_full(node: Node, peer: Peer) -> bool:

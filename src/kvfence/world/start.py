@@ -1,4 +1,4 @@
-"""How the cores of a world are made."""
+"""How the nodes of a world are named, and their cores made."""
 
 from kvfence.kv.prefix import KvIdentity, PrefixIndex
 from kvfence.protocol import (
@@ -13,6 +13,16 @@ from kvfence.protocol import (
 from kvfence.protocol.words import Peer, Role
 from kvfence.world.config import WorldConfig
 from kvfence.world.state import Core
+
+
+def node_name(role: Role, index: int) -> str:
+    """The name of a node: its role and a number."""
+    return f"{role.value}{index}"
+
+
+def role_of(peer: Peer) -> Role:
+    """The role of a node, by its name."""
+    return Role(peer.node.rstrip("0123456789"))
 
 
 def make_core(peer: Peer, role: Role, config: WorldConfig, decisions: Decisions) -> Core:

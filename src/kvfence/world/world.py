@@ -19,7 +19,7 @@ from kvfence.world.prefill_side import PrefillSide
 from kvfence.world.records import Link
 from kvfence.world.requests import Ask
 from kvfence.world.router_side import RouterSide
-from kvfence.world.start import make_core
+from kvfence.world.start import make_core, node_name
 from kvfence.world.state import Stepper, WriteKey
 from kvfence.world.weather import Weather
 
@@ -163,7 +163,7 @@ def make_world(config: WorldConfig, decisions: Decisions, asks: Mapping[int, Ask
     counts = ((Role.ROUTER, config.routers), (Role.PREFILL, config.prefills), (Role.DECODE, config.decodes))
     for role, n in counts:
         for index in range(n):
-            peer = Peer(f"{role.value}{index}", FIRST_INCARNATION + index * INCARNATIONS_A_NODE)
+            peer = Peer(node_name(role, index), FIRST_INCARNATION + index * INCARNATIONS_A_NODE)
             core = make_core(peer, role, config, decisions)
             world.cores[peer] = core
             if not isinstance(core, RouterCore):
