@@ -186,7 +186,9 @@ def test_steps_are_counted_from_the_first_line_to_the_last():
 
 def test_a_first_line_that_no_core_was_made_with_is_found():
     prefill = only(GOOD, "p0")
-    for bad in ({}, {**prefill[0]["start"], "pages": None}, {**prefill[0]["start"], "config": {"a": 1}}):
+    start = prefill[0]["start"]
+    wrong = ({"pages": None}, {"config": {"a": 1}}, {"faults": 5}, {"without": "seal"}, {"without": [5]})
+    for bad in ({}, *({**start, **more} for more in wrong)):
         (found, *_) = check([{**prefill[0], "start": bad}, *prefill[1:]]).violations
         assert found.kind is ViolationKind.UNREADABLE
 

@@ -127,17 +127,28 @@ class CoreCheck:
 def _decisions(facts: Mapping[str, Any]) -> Decisions:
     """Return the shipped decisions, less the layers that the node says were left out: no fault is one."""
     chosen: type[Decisions] = Decisions
-    without = facts.get("without") or []
+    without = _names(facts, "without")
+    _names(facts, "faults")  # only told by the report, which wants names as well
     if without:
         from kvfence.faults import faulty_decisions, layer_named  # noqa: PLC0415 -- for unsafe runs alone
 
         try:
-            chosen = faulty_decisions((), [layer_named(str(name)) for name in without])
+            chosen = faulty_decisions((), [layer_named(name) for name in without])
         except OperatorError as error:
             raise ValueError(str(error)) from error
     if facts.get("fence") == "off":
         chosen = type("UnfencedDecisions", (_Believing, chosen), {})
     return chosen()
+
+
+def _names(facts: Mapping[str, Any], key: str) -> list[str]:
+    """Return the names under a key, if any. Raises ValueError for anything else."""
+    names = facts.get(key)
+    if names is None:
+        return []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{key} of a node's first line are names, not {names!r}")
+    return names
 
 
 def _ledger(facts: Mapping[str, Any]) -> PageLedger:

@@ -1,4 +1,9 @@
-"""What a decode node's process does in a world: stamps, verification, rows, the guard, forward passes."""
+"""What a decode node's process does in a world: stamps, verification, rows, the guard, forward passes.
+
+Rules: what a pass reads is judged when it is launched and again when it retires; a pass writes where its
+block table said at launch, whatever has become of those pages. It decides nothing that a core decides, and
+asks of the decisions what a real node and its executor ask.
+"""
 
 from collections.abc import Iterator
 from typing import ClassVar

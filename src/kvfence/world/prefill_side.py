@@ -1,4 +1,8 @@
-"""What a prefill node's process does in a world: chunks, seals, batches of one-sided writes, Closed."""
+"""What a prefill node's process does in a world: chunks, seals, batches of one-sided writes, Closed.
+
+Rules: one pass is in flight at a time; a digest is taken once, when its page is sealed, and staged with the
+batch. When the pages themselves are read, and where they land, is `transfer.py`'s.
+"""
 
 from dataclasses import replace
 from typing import ClassVar

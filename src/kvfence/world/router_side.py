@@ -1,4 +1,8 @@
-"""What a router's process does in a world: messages out, tokens and ends to clients, and what they expect."""
+"""What a router's process does in a world: messages out, tokens and ends to clients, and what they expect.
+
+Rules: a client is given its own tokens, each in its place, one end, and nothing after it; what differs is a
+finding. Tokens are not computed here: they are functions of request and position (`requests.py`).
+"""
 
 from typing import ClassVar
 

@@ -1,4 +1,8 @@
-"""What clients, networks and machines do by themselves: come, leave, lose, die, return, stand still."""
+"""What clients, networks and machines do by themselves: come, leave, lose, die, return, stand still.
+
+Rules: a crash takes what the process kept, and not what had left it; a node that returns is a new
+incarnation. Whether something makes sense now is not asked here: whoever drives the world picks the weather.
+"""
 
 from typing import TypeVar
 
