@@ -53,9 +53,9 @@ PARTS: dict[str, set[str]] = {
     "transport": {"msgspec", "numpy"},
     "engine": {"gguf", "msgspec", "numpy", "safetensors", "tokenizers", "torch", "transformers"},
     "serving": SERVE_PARTS | {"rich"},
-    "simulation": {"msgspec", "rich"},
+    "simulation": {"rich"},
     "verification": {"msgspec", "rich"},
-    "replay": {"httpx", "jinja2", "msgspec", "numpy", "rich"},
+    "replay": {"numpy", "rich"},
     "cli": {"httpx", "msgspec", "rich", "typer"},
 }
 # The protocol does no I/O, reads no clock, draws no random number (STYLE 2): of the standard library it

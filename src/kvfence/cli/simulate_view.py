@@ -48,18 +48,20 @@ def _show_story(
 ) -> None:
     """Tell a run: shrunk to what its first finding needs, unless it is to be told whole."""
     swarm, decisions = draw_swarm(outcome.seed), campaign.decisions()
-    title = f"kvfence simulate --seed {outcome.seed}"
-    title += "".join(f" --fault {name}" for name in campaign.faults)
-    title += "".join(
-        f" --without {layer.value}" for layer in sorted(campaign.layers_off, key=lambda layer: layer.value)
-    )
     if outcome.findings and not is_whole:
         script = shrink(swarm, decisions, script, outcome.findings[0].kind)
     moments = tell(swarm, decisions, script)
     console.print(Text(draw_text(moments)), soft_wrap=True)
     if svg is not None:
-        _write(svg, draw_svg(moments, title))
+        _write(svg, draw_svg(moments, _command(outcome.seed, campaign)))
         console.print(f"drawn in {svg}")
+
+
+def _command(seed: int, campaign: Campaign) -> str:
+    """What runs this seed again."""
+    layers = sorted(layer.value for layer in campaign.layers_off)
+    words = [f"--fault {name}" for name in campaign.faults] + [f"--without {name}" for name in layers]
+    return " ".join([f"kvfence simulate --seed {seed}", *words])
 
 
 def _write(svg: Path, drawing: str) -> None:
@@ -73,7 +75,7 @@ def _write(svg: Path, drawing: str) -> None:
 
 # ---------------------------------------------------------------- many seeds
 def run_many(campaign: Campaign, svg: Path | None, *, is_whole: bool, requires_probes: bool) -> int:
-    """Run a campaign with its progress, sum up, and tell the first failure."""
+    """Run a campaign with its progress, sum up, and tell the shortest failure."""
     console = Console(highlight=False)
     with _progress(console) as bar:
         total = campaign.seeds if campaign.minutes is None else None
@@ -84,7 +86,9 @@ def run_many(campaign: Campaign, svg: Path | None, *, is_whole: bool, requires_p
     _show_summary(console, tally, wall_s, campaign)
     if tally.failures:
         shortest = tally.failures[0]
-        console.print(f"\nSeed {shortest.seed}, shrunk; `--seed {shortest.seed}` replays it:", style="bold")
+        how = "as it was" if is_whole else "shrunk"
+        again = _command(shortest.seed, campaign)
+        console.print(f"\nSeed {shortest.seed}, {how}; `{again}` replays it:", style="bold", soft_wrap=True)
         _show_story(console, shortest, shortest.script, campaign, svg, is_whole=is_whole)
     is_blind = requires_probes and bool(tally.silent_probes)
     return FOUND if tally.found or is_blind else 0
