@@ -88,6 +88,35 @@ def test_what_is_found_is_found_in_the_fewest_steps():
     assert isinstance(found.happenings[-1], h.Land)
 
 
+class NobodyIsAdmitted(Decisions):
+    """A deployment that is safe because it does nothing."""
+
+    def admits(self, needed_tokens: int, limit_tokens: int) -> bool:
+        """No."""
+        return False
+
+
+class NothingIsComputed(Decisions):
+    """Another one: every prompt comes too late."""
+
+    def refuses_late_prefill(self, *, lease_is_closed: bool) -> bool:
+        """Yes."""
+        return True
+
+
+@pytest.mark.parametrize("decisions", [NobodyIsAdmitted(), NothingIsComputed()])
+def test_who_serves_nobody_without_any_weather_is_found(decisions):
+    found = search(SCOPES["pair"], decisions).counterexample
+    assert found is not None
+    assert found.findings[0].kind is Kind.UNSERVED
+
+
+def test_who_is_sent_away_in_bad_weather_is_no_finding():
+    """The client that leaves, the crash and the lost message end requests, as they may."""
+    for name in ("leave", "crash-router", "limits"):
+        assert search(SCOPES[name], CORRECT).why is Why.CLOSED
+
+
 def test_it_is_found_by_several_processes_too():
     one = search(SCOPES["smoke"], AbortIsQuiet()).counterexample
     two = search(SCOPES["smoke"], AbortIsQuiet(), jobs=2, limits=Limits(wide=10)).counterexample

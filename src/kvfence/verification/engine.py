@@ -7,8 +7,8 @@ core that comes out of a step is asked for the laws once.
 
 from collections.abc import Iterator
 
-from kvfence.protocol import Decisions
-from kvfence.protocol.words import Peer
+from kvfence.protocol import Decisions, RouterCore
+from kvfence.protocol.words import EndReason, Peer
 from kvfence.verification.canonical import key_function
 from kvfence.verification.changes import Maker
 from kvfence.verification.forms import Content
@@ -41,6 +41,8 @@ class Engine:
         self.key_of = key_function(self.layout)
         self.taken: set[Taken] = set()
         self.performed = 0  # happenings that were not remembered
+        self._calm = self.maker.budget(scope.weather.counts())
+        self._requests = frozenset(self.layout.request.values())
         self._base = make_world(scope.config, decisions, asks, InPlace())
         self._kinds = [sorted(group) for group in scope.kinds] if symmetric else []
         self._rank = {request: group[:place] for group in self._kinds for place, request in enumerate(group)}
@@ -144,6 +146,8 @@ class Engine:
             findings = effect.findings
         if move.cost is not None and not (move.timer and state[-1].value[move.cost] == 0):
             new[-1] = self._spend(state, move.cost)
+        elif root is not None and effect.unserved and state[-1] is self._calm and self._was_due(state, move):
+            findings += effect.unserved
         return tuple(new), findings
 
     def _spend(self, state: State, cost: int) -> Part:
@@ -175,9 +179,27 @@ class Engine:
             (self.layout.wires[s.node, r.node], s, r, self.maker.message(message))
             for s, r, message in world.spoken
         )
-        effect = Effect(tuple(self.maker.changes(world)), spoken, tuple(world.findings))
+        sets = tuple(self.maker.changes(world))
+        effect = Effect(sets, spoken, tuple(world.findings), tuple(self._unserved(sets)))
         root.learn(world.seen, effect)
         return effect
+
+    def _was_due(self, state: State, move: Move) -> bool:
+        """Whether nothing but a deadline was left: one that fires before a hello that is due is early."""
+        return not move.timer or not any(other.is_hello for other in self.enabled(state))
+
+    def _unserved(self, sets: tuple[tuple[int, Part], ...]) -> Iterator[Finding]:
+        """Clients that were sent away, though every pool holds what they asked for."""
+        pools = [core.pool_tokens for core in self._base.cores.values() if not isinstance(core, RouterCore)]
+        limit = min(self.scope.config.router.context_tokens, *pools)
+        for place, part in sets:
+            if place not in self._requests or part.value[1] is None or part.value[1].end is None:
+                continue
+            ask, end = self.scope.by_number[part.value[0]], part.value[1].end
+            fits = len(ask.prompt) + ask.max_tokens <= limit
+            if fits and end.reason not in (EndReason.STOP, EndReason.LENGTH):
+                what = f"request {ask.request} fits, and is sent away without any weather: {end.reason.value}"
+                yield Finding(Kind.UNSERVED, self.first_node(), what)
 
 
 def _looks_at_pages(decisions: Decisions) -> bool:

@@ -16,19 +16,24 @@ from kvfence.world import Finding
 
 
 class Effect:
-    """What is different afterwards: parts that are replaced, messages that were said, what was found."""
+    """What is different afterwards: parts that are replaced, messages that were said, what was found.
 
-    __slots__ = ("findings", "sets", "spoken")
+    `unserved` is a finding where no weather was: a client that was sent away.
+    """
+
+    __slots__ = ("findings", "sets", "spoken", "unserved")
 
     def __init__(
         self,
         sets: tuple[tuple[int, Part], ...],
         spoken: tuple[tuple[int, Peer, Peer, Part], ...],
         findings: tuple[Finding, ...],
+        unserved: tuple[Finding, ...] = (),
     ) -> None:
         self.sets = sets
         self.spoken = spoken
         self.findings = findings
+        self.unserved = unserved
 
 
 class Look:

@@ -125,7 +125,7 @@ class DecodeSide(Mail):
             ref for ref in command.pages if core is not None and not core.ledger.owns(lease.sequence, ref)
         ]
         if lost:
-            self.find(Kind.LAW, peer, f"{lease} is verified in {lost[0]}, which it has no longer (law 4)")
+            self.find(Kind.LATE_STEP, peer, f"{lease} is verified in {lost[0]}, which it has no longer")
         reasons = list(self._page_faults(peer, command))
         if not reasons:
             self.tell(peer, events.SealsVerified(lease))

@@ -21,13 +21,14 @@ class Kind(Enum):
     FOREIGN_SOURCE = "foreign source"  # an outgoing write read a slot that is not its lease's
     DIRTY_PAGE = "dirty page"  # a page left with something in its unused slots
     LATE_WRITE = "late write"  # a write landed in a page that its lease has no longer
-    LATE_STEP = "late step"  # a step wrote to a page that its row has no longer, or that is sealed
+    LATE_STEP = "late step"  # a step, or a verification, in a page that is its lease's no longer, or sealed
     PADDING_WRITE = "padding write"  # a padding row wrote to a page that can be leased
     WRONG_TOKEN = "wrong token"  # noqa: S105 -- a client got a token of another request, out of place, or late
     BROKEN_PROMISE = "broken promise"  # an admitted request was refused for its length
     TWO_ENDS = "two ends"  # a client was told twice how its request ended
     TWO_ATTEMPTS = "two attempts"  # two attempts of one request step at once
     NOT_HOME = "not home"  # in calm weather a request never ends, or a page never comes home
+    UNSERVED = "unserved"  # in calm weather a request that every pool holds is sent away
     FENCE = "the fence spoke"  # manifest, seal or guard, where nothing should have been wrong
     LAW = "law"  # a law of `kvfence.protocol.laws` does not hold, or the core says it was misused
 
