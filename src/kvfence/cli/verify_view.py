@@ -24,7 +24,7 @@ from kvfence.verification import (
     search,
     tell,
 )
-from kvfence.verification.catalogue import HOMING
+from kvfence.verification.catalogue import HOMING, TEST
 from kvfence.verification.conformance import check_trace, render_trace
 from kvfence.world.diagram import draw_svg, draw_text
 
@@ -143,6 +143,11 @@ def scopes_table() -> Table:
     """All named scopes."""
     table = Table("scope", "closes", "what", box=None, pad_edge=False, header_style="bold")
     for scope in SCOPES.values():
-        closes = "yes" if scope.depth is None else f"to depth {scope.depth}"
-        table.add_row(scope.name, closes, scope.what)
+        table.add_row(scope.name, _closes(scope), scope.what)
     return table
+
+
+def _closes(scope: Scope) -> str:
+    if scope.depth is not None:
+        return f"to depth {scope.depth}"
+    return "yes" if scope.name in TEST else "not seen yet"
