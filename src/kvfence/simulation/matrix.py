@@ -30,12 +30,10 @@ HARM = {
     Harm.TRESPASS: frozenset((Kind.LATE_STEP,)),
     Harm.DOUBLE: frozenset((Kind.TWO_ATTEMPTS,)),
 }
+# What reaches a client, which a page that is kept in quarantine cannot do.
 READS = frozenset((Kind.FOREIGN_READ, Kind.UNWRITTEN_READ, Kind.WRONG_TOKEN))
-
-
+# What a layer that looks at pages could have seen; where it did not, it has missed something.
 OF_PAGES = frozenset((Kind.FOREIGN_READ, Kind.UNWRITTEN_READ, Kind.FOREIGN_SOURCE, Kind.DIRTY_PAGE))
-
-
 # The weather without which a fault has nothing to get wrong.
 NEEDS = {
     "transfer-outlives-pages/free-on-deadline": (Feature.SHORT_TIMERS,),
