@@ -42,8 +42,8 @@ on alone, over those same seeds.
 - **caught** n/m: the layer spoke in n of those m seeds. Admission and refusal speak by refusing; what they
   refuse does no harm. The quarantine speaks by holding pages, where they are shown, out of reach.
 - **missed**: the layer was on, and foreign, unwritten or dirty slots went past it.
-- **·** (not applicable): the layer has nothing to do with it. Admission, refusal and quarantine were tried only
-  where the catalogue names them.
+- **·** (not applicable): the layer has nothing to do with it. Admission, refusal and quarantine were tried
+  only where the catalogue names them.
 - **explorer**: found by breadth-first exploration, in the scope named, within the number of steps named.
 - **simulator**: found in ordinary weather with every layer on that does not hide the fault; the median
   number of seeds that it takes. A layer of the fence that speaks in a deployment is a finding, too.

@@ -7,8 +7,6 @@ import itertools
 from collections import Counter
 
 import pytest
-import structlog
-import torch
 from tests.serving.seam.oracle import ForeignRead
 from tests.serving.seam.weather import CROWDED_STORM, SLEEPY_WRITERS, WEATHERS, Weather
 from tests.serving.seam.world import HISTORY_EVENTS, World
@@ -24,23 +22,6 @@ BROKEN_SEEDS = 8
 UNFENCED = (FenceLevel.OFF, FenceLevel.CONTRACT)
 FENCED = (FenceLevel.SEALED, FenceLevel.PARANOID)
 FAULTS_OF_OURS = ("integrity", "illegal", "executor")  # ends that no weather excuses
-
-
-@pytest.fixture(autouse=True)
-def _quiet_logs():
-    """Nodes have much to say about such days."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
-    yield
-    structlog.reset_defaults()
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """The tensors are tiny."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def live(world):

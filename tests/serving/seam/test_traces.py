@@ -3,8 +3,6 @@
 import json
 
 import pytest
-import structlog
-import torch
 from tests.serving.seam.weather import CROWDED_STORM, SLEEPY_WRITERS, STORM
 from tests.serving.seam.world import World
 
@@ -17,21 +15,6 @@ from kvfence.verification.conformance import TraceCheck
 from kvfence.verification.conformance_steps import Place, read_line
 
 STEPS = 1_200
-
-
-@pytest.fixture(autouse=True)
-def _quiet_logs():
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
-    yield
-    structlog.reset_defaults()
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class TracedWorld(World):
