@@ -185,12 +185,14 @@ def test_a_command_says_its_own_exit_code():
     assert ending.value.exit_code == 5
 
 
-def test_an_error_that_nobody_knows_is_not_hidden():
+def test_an_error_that_nobody_knows_is_not_hidden(capsys):
     def command() -> int:
         return {}["x"]
 
-    with pytest.raises(KeyError):
+    with pytest.raises(typer.Exit) as ending:
         ending_well(command)()
+    assert ending.value.exit_code == 3
+    assert "KeyError: 'x'" in capsys.readouterr().err
 
 
 def test_one_clear_message_and_no_traceback():

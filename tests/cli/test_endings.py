@@ -1,5 +1,8 @@
 """How a command ends: the exit code of whoever is at fault, and one clear message."""
 
+import subprocess
+import sys
+
 import pytest
 import typer
 
@@ -42,12 +45,20 @@ def test_ctrl_c_is_an_end_of_its_own():
     assert ended(KeyboardInterrupt()) == INTERRUPTED
 
 
-def test_an_error_that_nobody_foresaw_keeps_its_traceback():
-    def command():
-        raise LookupError("a bug")
+def test_an_error_that_nobody_foresaw_keeps_its_traceback_and_is_no_finding(capsys):
+    assert ended(LookupError("a bug")) == OURSELVES
+    said = capsys.readouterr().err
+    assert "Traceback" in said and "LookupError: a bug" in said
 
-    with pytest.raises(LookupError):
-        ending_well(command)()
+
+@pytest.mark.parametrize("words", [["faults", "--json"], ["faults"], ["verify", "--list"]])
+def test_a_reader_that_goes_is_no_finding_either(words):
+    command = [sys.executable, "-m", "kvfence", *words]
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    program.stdout.close()
+    assert program.stderr.read() == b""
+    program.stderr.close()
+    assert program.wait() == INTERRUPTED
 
 
 def test_a_message_in_brackets_is_text_and_not_markup(capsys):
@@ -60,6 +71,6 @@ def test_a_part_that_is_not_installed_is_named_with_what_brings_it(capsys):
     assert "needs zmq.asyncio" in (said := capsys.readouterr().err) and "kvfence[serve]" in said
 
 
-def test_a_module_of_our_own_that_is_missing_is_a_defect():
-    with pytest.raises(ModuleNotFoundError):
-        ended(ModuleNotFoundError("No module named 'kvfence.x'", name="kvfence.x"))
+def test_a_module_of_our_own_that_is_missing_is_a_defect(capsys):
+    assert ended(ModuleNotFoundError("No module named 'kvfence.x'", name="kvfence.x")) == OURSELVES
+    assert "Traceback" in capsys.readouterr().err

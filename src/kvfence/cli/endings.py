@@ -1,6 +1,9 @@
 """How a command ends: one clear message on standard error, and the exit code of whoever is at fault."""
 
 import functools
+import os
+import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +28,11 @@ def _is_ours(error: ModuleNotFoundError) -> bool:
 
 
 def ending_well(command: Callable[..., int]) -> Callable[..., None]:
-    """Wrap a command that returns its exit code. Errors that kvfence does not know show their traceback."""
+    """Wrap a command that returns its exit code.
+
+    Errors that kvfence does not know show their traceback, and end with the code of a fault of ours: 1 is for
+    what a command found.
+    """
 
     @functools.wraps(command)
     def run(*arguments: Any, **flags: Any) -> None:
@@ -35,12 +42,19 @@ def ending_well(command: Callable[..., int]) -> Callable[..., None]:
             code = OPERATOR if isinstance(error, OperatorError) else OURSELVES
             _say(error, code)
         except ModuleNotFoundError as error:
-            if _is_ours(error):
-                raise
-            code = OPERATOR
-            _say(OperatorError(_WHAT_IS_MISSING.format(error.name)), code)
-        except KeyboardInterrupt:
+            code = OURSELVES if _is_ours(error) else OPERATOR
+            if code == OURSELVES:
+                traceback.print_exc()
+            else:
+                _say(OperatorError(_WHAT_IS_MISSING.format(error.name)), code)
+        except BrokenPipeError:  # whoever read the output has gone: what is left of it goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = INTERRUPTED
+        except (KeyboardInterrupt, SystemExit):  # rich ends the program when its reader has gone
+            code = INTERRUPTED
+        except Exception:  # noqa: BLE001 -- it is told whole, and is no finding
+            traceback.print_exc()
+            code = OURSELVES
         raise typer.Exit(code)
 
     return run
