@@ -19,6 +19,13 @@ _STEPS = (ask(1, "anna", 1, 2), ask(2, "berta", 1, 2))
 _THREE_PAGES = small(page_tokens=2, prefill_pages=3, decode_pages=3)
 _LONG = (ask(1, "anna", 3, 2), ask(2, "berta", 3, 2))
 _PREFIX = small(page_tokens=2, prefill_pages=4, decode_pages=3, chunk_tokens=2, has_prefix_cache=True)
+# Two nodes of each kind, and three prompts of two tenants that begin alike.
+_TWO_BY_TWO = small(
+    prefills=2, decodes=2, page_tokens=2, prefill_pages=4, decode_pages=4, has_prefix_cache=True
+)
+_THREE = tuple(
+    ask(request, tenant, 3, 2, shared=2) for request, tenant in enumerate(("anna", "berta", "anna"), 1)
+)
 
 
 def _one_page(name: str, what: str, weather: Weather) -> Scope:
@@ -146,28 +153,16 @@ _DEEP = (
     Scope(
         name="two-by-two",
         what="two prefill and two decode nodes, three requests, four pages, two domains; not closed",
-        asks=(
-            ask(1, "anna", 3, 2, shared=2),
-            ask(2, "berta", 3, 2, shared=2),
-            ask(3, "anna", 3, 2, shared=2),
-        ),
-        config=small(
-            prefills=2, decodes=2, page_tokens=2, prefill_pages=4, decode_pages=4, has_prefix_cache=True
-        ),
+        asks=_THREE,
+        config=_TWO_BY_TWO,
         weather=Weather(leave=1, crash_prefill=1, drop=1, fail_loud=1),
         depth=7,
     ),
     Scope(
         name="deep",
         what="the same in all weathers, deeper; not closed; hours",
-        asks=(
-            ask(1, "anna", 3, 2, shared=2),
-            ask(2, "berta", 3, 2, shared=2),
-            ask(3, "anna", 3, 2, shared=2),
-        ),
-        config=small(
-            prefills=2, decodes=2, page_tokens=2, prefill_pages=4, decode_pages=4, has_prefix_cache=True
-        ),
+        asks=_THREE,
+        config=_TWO_BY_TWO,
         weather=Weather(
             leave=1,
             drop=1,
