@@ -95,3 +95,14 @@ def test_a_stopped_node_does_nothing_until_it_goes_on():
     stopped = go(engine, engine.start(), h.Submit(router, 1), h.Pause(decode))
     assert not of_kind(engine.enabled(stopped), h.Deliver)
     assert of_kind(engine.enabled(go(engine, stopped, h.Resume(decode))), h.Deliver)
+
+
+def test_a_lost_writer_says_hello_all_the_same_and_stays_lost():
+    engine = Engine(scope_of(Weather(suspect=1)), CORRECT)
+    writer, decode = Peer("prefill0", 1), Peer("decode0", 1)
+    hello = h.Announce(writer, decode)
+    start = engine.start()
+    assert hello not in [move.happening for move in engine.enabled(start)], "it would tell nothing new"
+    lost = go(engine, start, h.Suspect(decode, writer))
+    heard = go(engine, lost, hello, h.Deliver(writer, decode))
+    assert engine.key_of(heard) == engine.key_of(lost)

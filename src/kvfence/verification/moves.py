@@ -260,11 +260,11 @@ def _trusted(node: Node) -> Iterator[Peer]:
 
 
 def _hears(node: Node, peer: Peer) -> bool:
-    """Whether hellos of that peer's role are for the node. A lost writer stays lost for a decode node."""
-    core, role = node.core, role_of(peer)
-    if isinstance(core, DecodeCore) and role is Role.PREFILL:
-        return core.peers.newest(peer.node) != peer or core.peers.is_alive(peer, role)
-    return not core.me.node.startswith(role.value)
+    """Whether hellos of that peer's role are for the node.
+
+    A writer that decode has lost says hello all the same, as it does every second: it must stay lost.
+    """
+    return role_of(node.core.me) is not role_of(peer)
 
 
 def _knows(node: Node, peer: Peer) -> bool:
