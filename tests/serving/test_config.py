@@ -142,11 +142,18 @@ def test_an_unknown_layer_is_refused_with_a_suggestion():
 
 
 def test_the_key_of_faults_is_their_flag(tmp_path):
-    path = toml(tmp_path, 'unsafe_fault = ["x"]\ni_understand_this_leaks_data = true')
-    assert load_config({}, config=path).unsafe_faults == ("x",)
+    path = toml(tmp_path, 'unsafe_fault = ["x"]')
+    assert load_config({"i_understand_this_leaks_data": True}, config=path).unsafe_faults == ("x",)
     assert "unsafe_fault" in KEYS
     with pytest.raises(OperatorError, match="did you mean 'unsafe_fault'"):
         load_config({}, config=toml(tmp_path, "unsafe_faults = []"))
+
+
+@pytest.mark.parametrize("said", ["true", "false"])
+def test_that_data_leaks_is_understood_on_the_command_line_alone(tmp_path, said):
+    path = toml(tmp_path, f"i_understand_this_leaks_data = {said}")
+    with pytest.raises(OperatorError, match="on the command line"):
+        load_config({}, config=path)
 
 
 def test_one_late_hello_is_no_death():

@@ -136,6 +136,7 @@ RULES: dict[str, rules.Rule] = {
     "unsafe_without": rules.names,
     "i_understand_this_leaks_data": rules.boolean,
 }
+ACKNOWLEDGEMENT = "i_understand_this_leaks_data"
 KEYS = tuple(KEY_OF_FIELD.get(field.name, field.name) for field in fields(ServeConfig))
 
 
@@ -179,6 +180,11 @@ def read_config_file(path: Path) -> dict[str, Any]:
                 f"the config file {path} sets {key!r}, which is no setting of kvfence serve: "
                 f"{rules.did_you_mean(key, KEYS)}"
             )
+    if ACKNOWLEDGEMENT in table:
+        raise OperatorError(
+            f"the config file {path} sets {ACKNOWLEDGEMENT!r}, which is said anew at every start: "
+            "take it out, and give --i-understand-this-leaks-data on the command line"
+        )
     return {FIELD_OF_KEY.get(key, key): value for key, value in table.items()}
 
 
