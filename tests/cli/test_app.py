@@ -15,7 +15,7 @@ from kvfence.cli.app import app
 from kvfence.cli.endings import ending_well
 from kvfence.cli.serve import FLAGS
 from kvfence.protocol.errors import InvariantError, OperatorError
-from kvfence.serving.config import KEY_OF_FIELD, KEYS, ServeConfig
+from kvfence.serving.config import ACKNOWLEDGEMENT, KEY_OF_FIELD, KEYS, ServeConfig
 
 FIELDS = [field.name for field in dataclasses.fields(ServeConfig)]
 
