@@ -1,6 +1,9 @@
 """A pool is looked into from outside, for reading alone, by the memory file that a process holds."""
 
-import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -74,9 +77,27 @@ def test_the_view_cannot_write(view):
         view._rows[0, 0] = 1
 
 
-def test_the_pool_of_a_process_is_found(pool):
-    fill(pool, 1, 1, 5)
-    with PoolView.of_process(os.getpid(), LAYOUT) as view:
+HOLDER = """
+import sys
+from kvfence.kv import LayerShape, PageLayout, Pool
+pool = Pool.create(PageLayout((LayerShape(kv_heads=1, k_dim=8, v_dim=8),) * 2, 4, "float32"), 3)
+pool.payload(1)[5] = 1
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def process(program):
+    """A process of its own, which holds what the program made until it is told to end."""
+    with subprocess.Popen([sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, text=True) as child:
+        assert child.stdout.readline() == "ready\n"
+        yield child.pid
+        child.communicate("")
+
+
+def test_the_pool_of_a_process_is_found():
+    with process(HOLDER) as pid, PoolView.of_process(pid, LAYOUT) as view:
         assert np.any(view._rows)
 
 
@@ -87,8 +108,9 @@ def test_what_is_no_pool_of_that_layout_is_refused(pool):
 
 
 def test_a_process_without_a_pool_or_out_of_reach_is_said_to_be_so():
-    with pytest.raises(InvariantError, match="holds no pool"):
-        PoolView.of_process(os.getpid(), LAYOUT)
+    without = "import sys; print('ready', flush=True); sys.stdin.read()"
+    with process(without) as pid, pytest.raises(InvariantError, match="holds no pool"):
+        PoolView.of_process(pid, LAYOUT)
     with pytest.raises(InternalError, match="/proc"):
         PoolView.of_process(2**22 + 1, LAYOUT)
 
