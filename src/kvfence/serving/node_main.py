@@ -128,7 +128,7 @@ def set_up_log(node: str) -> None:
     structlog.configure(
         processors=[*facts, render],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
 
