@@ -1,5 +1,6 @@
 """tcp: the conformance suite, and what is its own: bytes after the sender's death, forged headers, bounds."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
@@ -138,10 +139,15 @@ class RawWriter:
 
 PAGE = b"\x77" * LAYOUT.page_bytes
 
+
+def _with_its_last_bit_turned(header: bytes) -> bytes:
+    return header[:-1] + bytes([header[-1] ^ 1])
+
+
 OFFENCES: dict[str, Callable[[RawWriter], bytes]] = {
     "page out of range": lambda raw: raw.say(Kind.PAGE, page=TARGET_PAGES) + PAGE,
     "page far out of range": lambda raw: raw.say(Kind.PAGE, page=2**63) + PAGE,
-    "forged tag": lambda raw: raw.say(Kind.PAGE, page=3)[:-1] + b"\x00" + PAGE,
+    "forged tag": lambda raw: _with_its_last_bit_turned(raw.say(Kind.PAGE, page=3)) + PAGE,
     "another session's key": lambda raw: (
         HeaderSealer(b"k" * 32, FROM_WRITER).seal(Header(Kind.PAGE, LEASE, 0, 0, 3)) + PAGE
     ),
@@ -157,12 +163,12 @@ def test_a_writer_that_breaks_the_protocol_is_sent_away_before_anything_is_store
 ):
     rig = Rig(TcpTransport, tmp_path)
     raw = RawWriter(rig)
-    try:
-        raw.sock.sendall(OFFENCES[offence](raw))
-        answer = raw.sock.recv(1)
-    except ConnectionError:
-        answer = b""
-    raw.sock.close()
+    with contextlib.closing(raw.sock):
+        try:
+            raw.sock.sendall(OFFENCES[offence](raw))
+            answer = raw.sock.recv(1)
+        except ConnectionError:
+            answer = b""
     assert answer == b""
     rig.cut_until_proven()
     assert rig.changed_pages() == set()
