@@ -20,6 +20,10 @@ RINGS: dict[str, set[str]] = {
     "simulation": {"protocol", "kv", "faults", "world"},
     "verification": {"protocol", "kv", "faults", "world"},
     "replay": {"protocol", "kv", "transport", "faults", "engine", "serving"},
+    # The instruments: they stand beside the engine, run where it is not installed, and share the reports.
+    "report": {"protocol"},
+    "audit": {"protocol", "report"},
+    "check": {"protocol", "report"},
     "cli": {
         "protocol",
         "kv",
@@ -31,6 +35,9 @@ RINGS: dict[str, set[str]] = {
         "simulation",
         "verification",
         "replay",
+        "report",
+        "audit",
+        "check",
     },
     "lazy": set(),
     "__init__": set(),
@@ -56,6 +63,9 @@ PARTS: dict[str, set[str]] = {
     "simulation": {"rich"},
     "verification": {"msgspec", "rich"},
     "replay": {"numpy", "rich"},
+    "report": {"msgspec", "rich"},
+    "audit": {"httpx", "msgspec", "rich"},
+    "check": {"httpx", "msgspec", "pyrage", "pytest", "rich"},
     "cli": {"httpx", "msgspec", "rich", "typer"},
 }
 # The protocol does no I/O, reads no clock, draws no random number (STYLE 2): of the standard library it

@@ -1,0 +1,50 @@
+"""What a run knows of its target: what the capability probe learned, and nothing that it only hopes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+
+@unique
+class Need(StrEnum):
+    """What a scenario cannot do without. One that lacks a need is *not tested*, with the reason."""
+
+    COMPLETIONS = "the completions endpoint"
+    STREAMING = "streaming"
+    LOGPROBS = "logprobs"
+    USAGE = "usage counts"
+    CACHED_TOKENS = "cached-token counts"
+    TWO_TENANTS = "two credentials that are two tenants"
+    CONTEXT = "the advertised context"
+    DETERMINISM = "equal answers to equal requests on an idle server"
+    TOKEN_IDS = "prompts of token ids"
+    OWN_SERVER = "a server of one's own (--own-server)"
+    OBEDIENCE = "a model that repeats what it is told to"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounter:
+    """Counts tokens of a text. `how`: ids, tokenize, usage or bytes; `error` is relative, 0.0 when exact."""
+
+    count: Callable[[str], int]
+    how: str
+    error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of one model at one endpoint.
+
+    `noise_floor_s` is the spread of TTFT among equal short requests on the quiet server.
+    """
+
+    model: str
+    has: frozenset[Need]
+    counter: TokenCounter
+    context_tokens: int | None = None
+    context_from: str | None = None
+    noise_floor_s: float = 0.0
+    short_ttft_s: float = 0.0
+    is_loopback: bool = False
+    engine: str | None = None
+    nodes: tuple[str, ...] = ()  # direct addresses, where pinning is possible
