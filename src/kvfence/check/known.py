@@ -17,7 +17,7 @@ class Need(StrEnum):
     TWO_TENANTS = "two credentials that are two tenants"
     CONTEXT = "the advertised context"
     DETERMINISM = "equal answers to equal requests on an idle server"
-    TOKEN_IDS = "prompts of token ids"
+    TOKEN_IDS = "prompts of token ids"  # noqa: S105 (a capability, no password)
     OWN_SERVER = "a server of one's own (--own-server)"
     OBEDIENCE = "a model that repeats what it is told to"
 
