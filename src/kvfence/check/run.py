@@ -1,0 +1,165 @@
+"""A run: the scenarios of a plan, one after another, to the last verdict.
+
+Rules it keeps:
+- The first foreign marker ends the run, with exit 1 and what to do. A lifeline that fails ends everything
+  that is not ordinary. A spent budget ends the run. What did not come to pass is *not tested*, never passed.
+- Whatever a scenario leaves in flight is cancelled, which closes its connection, before the next one begins.
+- Verdicts that hang on a p-value are given at the end, corrected over all of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kvfence.check.bench import LiveBench, Session
+from kvfence.check.evidence import ADVICE, Vault, facts_of
+from kvfence.check.plan import Chosen, Plan
+from kvfence.check.scenario import Hazard, Outcome, Scenario, Sighting
+from kvfence.check.stops import BudgetSpent, ForeignMarkerSeen, LifelineFailed
+from kvfence.check.verdicts import Ended, bound_of, corrected, finding_of, replay_id, without_false_calm
+from kvfence.report import Cost, FindingMade, Noted, ScenarioEnded, ScenarioStarted, Severity, Verdict
+
+
+@dataclass(kw_only=True)
+class Run:
+    """One target's scenarios. `about` names endpoint and model in findings; `hash_key` is never written."""
+
+    session: Session
+    plan: Plan
+    about: str
+    seed: str
+    profile: str
+    run_id: str
+    hash_key: bytes
+    vault: Vault | None = None
+    is_done: Callable[[str], bool] = field(default=lambda _name: False)  # by an earlier, interrupted run
+
+    async def go(self) -> tuple[Ended, ...]:
+        """Run all, emit events, and return what each came to."""
+        ended = [Ended(scenario=left.scenario, outcome=_not_tested(left.why)) for left in self.plan.left]
+        waiting: list[Ended] = []
+        stop: str | None = None
+        pack_stop: str | None = None
+        for chosen in self.plan.chosen:
+            if self.is_done(chosen.scenario.name):
+                continue
+            why = stop or (pack_stop if chosen.scenario.hazard is not Hazard.ORDINARY else None)
+            if why is not None:
+                ended.append(Ended(scenario=chosen.scenario, outcome=_not_tested(why)))
+                continue
+            one, stop, failed = await self._one(chosen)
+            pack_stop = pack_stop or failed
+            if one.outcome.p_value is None:
+                self._tell(one)
+                ended.append(one)
+            else:
+                waiting.append(one)
+        for left in ended:
+            if left.outcome.verdict is Verdict.NOT_TESTED:
+                self._tell(left)
+        judged = corrected(waiting)
+        for one in judged:
+            self._tell(one)
+        return (*ended, *judged)
+
+    async def _one(self, chosen: Chosen) -> tuple[Ended, str | None, str | None]:
+        """Run one scenario. Returns it, why the run must stop, and why its heavy part must."""
+        session, scenario = self.session, chosen.scenario
+        session.emit(
+            ScenarioStarted(
+                at_s=session.at_s,
+                scenario=scenario.name,
+                hazard=scenario.hazard.value,
+                cost=chosen.cost,
+            )
+        )
+        before, began_s = session.budget.used, session.at_s
+        bench = LiveBench(session, scenario=scenario.name, size=chosen.size, seed=self.seed)
+        stop: str | None = None
+        pack_stop: str | None = None
+        try:
+            outcome = without_false_calm(await scenario.run(bench))
+        except ForeignMarkerSeen as seen:
+            outcome = self._leak(seen)
+            stop = f"a foreign marker was seen by {scenario.name}: the run stopped there"
+        except LifelineFailed as failed:
+            outcome = _lifeline_failed(failed, scenario)
+            pack_stop = (
+                f"the lifeline failed in {scenario.name}: nothing that is not ordinary is sent any more"
+            )
+        except BudgetSpent as spent:
+            outcome = Outcome(verdict=Verdict.INCONCLUSIVE, why=f"{spent}")
+            stop = f"the run's budget was spent: {spent}"
+        used = Cost(
+            requests=session.budget.used.requests - before.requests,
+            prompt_tokens=session.budget.used.prompt_tokens - before.prompt_tokens,
+            completion_tokens=session.budget.used.completion_tokens - before.completion_tokens,
+            seconds=round(session.at_s - began_s, 3),
+        )
+        return Ended(scenario=scenario, outcome=outcome, used=used), stop, pack_stop
+
+    def _leak(self, seen: ForeignMarkerSeen) -> Outcome:
+        hit = seen.hits[0]
+        for line in ADVICE:
+            self.session.emit(Noted(at_s=self.session.at_s, text=line, is_warning=True))
+        if self.vault is not None:
+            path = self.vault.keep(self.run_id, seen)
+            kept = f"the texts are in {path}, encrypted, to be deleted by {self.vault.keep_until.isoformat()}"
+            self.session.emit(Noted(at_s=self.session.at_s, text=kept))
+        what = (
+            f"request {seen.request} of tenant {seen.tenant} was answered with {hit.share:.0%} of a marker that "
+            f"only {hit.marker.owner} was ever given ({hit.place}, {hit.bits:.0f} bits beyond chance)"
+        )
+        sighting = Sighting(
+            code="KVF201",
+            severity=Severity.CRITICAL,
+            what=what,
+            subject_key="foreign-marker",
+            evidence=facts_of(seen, self.hash_key),
+            rival="a cache or gateway in front of the server that mixes up answers would look the same",
+        )
+        return Outcome(verdict=Verdict.LEAK, why=what, sightings=(sighting,))
+
+    def _tell(self, one: Ended) -> None:
+        """Emit what a scenario came to."""
+        session, outcome, scenario = self.session, one.outcome, one.scenario
+        for note in outcome.notes:
+            session.emit(Noted(at_s=session.at_s, text=f"{scenario.name}: {note}"))
+        replay = replay_id(seed=self.seed, scenario=scenario.name, profile=self.profile)
+        for sighting in outcome.sightings:
+            finding = finding_of(sighting, scenario, about=self.about, replay=replay)
+            session.emit(FindingMade(at_s=session.at_s, finding=finding, scenario=scenario.name))
+        session.emit(
+            ScenarioEnded(
+                at_s=session.at_s,
+                scenario=scenario.name,
+                verdict=outcome.verdict,
+                why=outcome.why,
+                classes=scenario.classes,
+                bound=bound_of(outcome) if outcome.verdict is Verdict.NO_EVIDENCE else None,
+                p_value=outcome.p_value,
+                control=scenario.control,
+                smallest_effect=outcome.smallest_effect,
+                used=one.used,
+            )
+        )
+
+
+def _not_tested(why: str) -> Outcome:
+    return Outcome(verdict=Verdict.NOT_TESTED, why=why)
+
+
+def _lifeline_failed(failed: LifelineFailed, scenario: Scenario) -> Outcome:
+    """Over-length prompts that stop a server are a finding; other heavy load proves nothing by being heavy."""
+    if scenario.hazard is not Hazard.MAY_STOP_SERVER:
+        why = f"the lifeline failed, and the scenario was stopped: {failed}"
+        return Outcome(verdict=Verdict.INCONCLUSIVE, why=why)
+    what = f"while a prompt near or above the limit was waiting, other requests were held up: {failed}"
+    sighting = Sighting(
+        code="KVF205",
+        severity=Severity.HIGH,
+        what=what,
+        subject_key="hang",
+        evidence={"lifeline_request": failed.request},
+        rival="load of others at that moment; the lifeline was in time on the quiet server",
+    )
+    return Outcome(verdict=Verdict.HANG, why=what, sightings=(sighting,))

@@ -1,0 +1,41 @@
+"""What ends a scenario, or the whole run, from within a request. Scenarios let all of these pass.
+
+    StopRun
+    ├── ForeignMarkerSeen   somebody else's words came back: the run ends, with what to do
+    ├── LifelineFailed      a small request beside a heavy one is slow or fails: what is heavy ends
+    └── BudgetSpent         the next request would pass what the user allowed
+
+None of them is an error of ours or of the operator's: they are what a run is for, or how it keeps its word.
+"""
+
+from kvfence.check.asks import Ask
+from kvfence.check.markers import Hit
+from kvfence.check.reply import Reply
+
+
+class StopRun(Exception):  # noqa: N818 -- it stops a run, and is no error
+    """Root of what ends a scenario from within a request."""
+
+
+class ForeignMarkerSeen(StopRun):
+    """A marker that this request was never given is in its answer."""
+
+    def __init__(self, *, request: int, tenant: str, ask: Ask, reply: Reply, hits: tuple[Hit, ...]) -> None:
+        super().__init__(f"request {request} of {tenant} brought back a marker of {hits[0].marker.owner}")
+        self.request = request
+        self.tenant = tenant
+        self.ask = ask
+        self.reply = reply
+        self.hits = hits
+
+
+class LifelineFailed(StopRun):
+    """The lifeline's request took too long or failed while (or after) a heavy request ran."""
+
+    def __init__(self, what: str, *, request: int) -> None:
+        super().__init__(what)
+        self.request = request
+
+
+class BudgetSpent(StopRun):
+    """The run has used what it was given."""
