@@ -64,6 +64,7 @@ class LiveBench:
         self._random = random.Random(f"{seed}/{scenario}")  # noqa: S311 -- it must come again by its seed
         self._markers: list[Marker] = []
         self._lifeline = Lifeline(self._small)
+        self._in_flight: set[asyncio.Future[Reply]] = set()
 
     @property
     def known(self) -> Known:
@@ -110,6 +111,13 @@ class LiveBench:
         session = self._session
         session.emit(Noted(at_s=session.at_s, text=f"{self._scenario}: {text}", is_warning=is_warning))
 
+    async def close(self) -> None:
+        """Cancel what is still in flight, and wait for it: connections are closed when this returns."""
+        left = tuple(self._in_flight)
+        for request in left:
+            request.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
     async def _small(self, ask: Ask) -> tuple[int, Reply]:
         number = self._session.requests + 1
         return number, await self._ask(self._session.lifeline_client, self.tenants[0], ask, ())
@@ -121,12 +129,16 @@ class LiveBench:
         session.requests += 1
         number = session.requests
         sent_s = session.at_s
+        request = asyncio.ensure_future(client.ask(tenant, ask))
+        self._in_flight.add(request)
         try:
-            reply = await client.ask(tenant, ask)
+            reply = await request
         except asyncio.CancelledError:
             reply = Reply(status=None, failure=Failure.HUNG_UP, total_s=session.at_s - sent_s)
             self._record(number, tenant, ask, reply)
             raise
+        finally:
+            self._in_flight.discard(request)
         session.budget.settle(estimate, reply)
         self._record(number, tenant, ask, reply)
         hits = self._foreign(reply, own)

@@ -48,7 +48,7 @@ class Budget:
         self.bytes = 0
 
     def take(self, ask: Ask, prompt_tokens: int, *, at_s: float) -> Cost:
-        """Count a request that is about to be sent. Raises BudgetSpent, with nothing counted, if it is too much."""
+        """Count a request that is about to be sent. Raises BudgetSpent, with nothing counted."""
         estimate = Cost(
             requests=1, prompt_tokens=prompt_tokens, completion_tokens=(ask.max_tokens or 0) * ask.n
         )

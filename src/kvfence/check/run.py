@@ -14,7 +14,7 @@ from kvfence.check.bench import LiveBench, Session
 from kvfence.check.evidence import ADVICE, Vault, facts_of
 from kvfence.check.plan import Chosen, Plan
 from kvfence.check.scenario import Hazard, Outcome, Scenario, Sighting
-from kvfence.check.stops import BudgetSpent, ForeignMarkerSeen, LifelineFailed
+from kvfence.check.stops import BudgetSpent, ForeignMarkerSeen, LifelineFailed, first_stop
 from kvfence.check.verdicts import Ended, bound_of, corrected, finding_of, replay_id, without_false_calm
 from kvfence.report import Cost, FindingMade, Noted, ScenarioEnded, ScenarioStarted, Severity, Verdict
 
@@ -77,14 +77,14 @@ class Run:
         stop: str | None = None
         pack_stop: str | None = None
         try:
-            outcome = without_false_calm(await scenario.run(bench))
+            outcome = without_false_calm(await run_with(bench, scenario))
         except ForeignMarkerSeen as seen:
             outcome = self._leak(seen)
             stop = f"a foreign marker was seen by {scenario.name}: the run stopped there"
         except LifelineFailed as failed:
             outcome = _lifeline_failed(failed, scenario)
             pack_stop = (
-                f"the lifeline failed in {scenario.name}: nothing that is not ordinary is sent any more"
+                f"the lifeline failed in {scenario.name}: only ordinary requests are sent from there on"
             )
         except BudgetSpent as spent:
             outcome = Outcome(verdict=Verdict.INCONCLUSIVE, why=f"{spent}")
@@ -106,8 +106,8 @@ class Run:
             kept = f"the texts are in {path}, encrypted, to be deleted by {self.vault.keep_until.isoformat()}"
             self.session.emit(Noted(at_s=self.session.at_s, text=kept))
         what = (
-            f"request {seen.request} of tenant {seen.tenant} was answered with {hit.share:.0%} of a marker that "
-            f"only {hit.marker.owner} was ever given ({hit.place}, {hit.bits:.0f} bits beyond chance)"
+            f"request {seen.request} of tenant {seen.tenant} was answered with {hit.share:.0%} of a marker "
+            f"that only {hit.marker.owner} was ever given ({hit.place}, {hit.bits:.0f} bits beyond chance)"
         )
         sighting = Sighting(
             code="KVF201",
@@ -144,12 +144,25 @@ class Run:
         )
 
 
+async def run_with(bench: LiveBench, scenario: Scenario) -> Outcome:
+    """Run a scenario to its end. A StopRun that came out of several requests at once comes out alone."""
+    try:
+        return await scenario.run(bench)
+    except BaseExceptionGroup as group:
+        stop = first_stop(group)
+        if stop is None:
+            raise
+        raise stop from group
+    finally:
+        await bench.close()
+
+
 def _not_tested(why: str) -> Outcome:
     return Outcome(verdict=Verdict.NOT_TESTED, why=why)
 
 
 def _lifeline_failed(failed: LifelineFailed, scenario: Scenario) -> Outcome:
-    """Over-length prompts that stop a server are a finding; other heavy load proves nothing by being heavy."""
+    """An over-length prompt that stops a server is a finding; other load proves nothing by being heavy."""
     if scenario.hazard is not Hazard.MAY_STOP_SERVER:
         why = f"the lifeline failed, and the scenario was stopped: {failed}"
         return Outcome(verdict=Verdict.INCONCLUSIVE, why=why)

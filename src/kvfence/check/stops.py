@@ -8,6 +8,8 @@
 None of them is an error of ours or of the operator's: they are what a run is for, or how it keeps its word.
 """
 
+from collections.abc import Iterator
+
 from kvfence.check.asks import Ask
 from kvfence.check.markers import Hit
 from kvfence.check.reply import Reply
@@ -39,3 +41,20 @@ class LifelineFailed(StopRun):
 
 class BudgetSpent(StopRun):
     """The run has used what it was given."""
+
+
+def first_stop(group: BaseExceptionGroup[BaseException]) -> StopRun | None:
+    """The gravest StopRun in a group: a foreign marker before anything else."""
+    found, _ = group.split(StopRun)
+    if found is None:
+        return None
+    stops = list(_leaves(found))
+    return next((stop for stop in stops if isinstance(stop, ForeignMarkerSeen)), stops[0])
+
+
+def _leaves(group: BaseExceptionGroup[StopRun]) -> Iterator[StopRun]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

@@ -1,7 +1,7 @@
 """Requests at once: all of them, or the first thing that stops the run.
 
-Rules it keeps: results come in the order of the coroutines; when one raises, the others are cancelled and have
-ended before the error goes on; the error goes on bare, not in a group.
+Rules it keeps: results come in the order of the coroutines; when one raises, the others are cancelled and
+have ended before the error goes on; the error goes on bare, not in a group.
 """
 
 import asyncio

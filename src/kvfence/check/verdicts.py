@@ -3,12 +3,12 @@
 Rules it keeps:
 - "No evidence" comes with the upper 95 % bound 3 / (n · c · d). Where n, c or d is missing there is no bound,
   and the verdict is *inconclusive*.
-- *Suspect* holds only where the scenario's p-value does after Holm's correction over all scenarios of the run.
+- *Suspect* holds only where the scenario's p-value does after Holm's correction over all scenarios.
 - A finding says how it can be seen again: the replay line holds the seed, the scenario and the profile.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kvfence.check.scenario import Outcome, Scenario, Sighting
 from kvfence.check.statistics import holm
@@ -23,7 +23,7 @@ class Ended:
 
     scenario: Scenario
     outcome: Outcome
-    used: Cost = Cost()
+    used: Cost = field(default_factory=Cost)
 
 
 def bound_of(outcome: Outcome) -> Bound | None:
