@@ -64,6 +64,8 @@ class NodeRead(Event, frozen=True, kw_only=True, tag="node_read"):
 
     A figure that could not be read is not in `figures`. Their names: pool_tokens, page_tokens,
     context_tokens, largest_request_tokens, advertised_tokens, concurrency, and settings as `set.NAME`.
+    `ratio` is pool to context, or what stands for it on this engine; `verdict` is ok, too small, lowered,
+    unknown or unreachable, and `why` its sentence. An unknown verdict is no pass.
     """
 
     node: str
@@ -71,6 +73,9 @@ class NodeRead(Event, frozen=True, kw_only=True, tag="node_read"):
     engine_version: str | None = None
     role: str | None = None
     figures: dict[str, Figure] = {}
+    ratio: float | None = None
+    verdict: str = "unknown"
+    why: str = ""
 
 
 class PairRead(Event, frozen=True, kw_only=True, tag="pair_read"):
