@@ -28,6 +28,8 @@ class Failure(StrEnum):
     NOT_JSON = "not json"  # an HTML page, a wrong content type, broken JSON
     UNKNOWN_FORM = "unknown form"  # JSON, but no answer of this API
     OTHER_MODEL = "other model"  # the answer names another model: a gateway fell back
+    REDIRECTED = "redirected"  # a status of 3xx: redirects are not followed, a key would travel with them
+    TOO_LARGE = "too large"  # more bytes than an answer may have; the rest was not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Reply:
     failure: Failure | None = None
     message: str | None = None  # the server's own words, or the network's, about the failure
     error_code: str | None = None
+    error_param: str | None = None  # the field that the server's error names
     texts: tuple[Text, ...] = ()
     usage: Usage = Usage()
     finish_reasons: tuple[str, ...] = ()
