@@ -63,6 +63,7 @@ figures: env
 docs: env
 	$(BIN)/python docs/make_protocol.py
 	$(BIN)/python docs/make_faults.py
+	$(BIN)/python docs/make_codes.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from kvfence import __version__
 from kvfence.cli.endings import ending_well
+from kvfence.cli.explain import explain_command
 from kvfence.cli.faults import faults_app
 from kvfence.cli.replay import replay_command
 from kvfence.cli.serve import serve_command
@@ -43,6 +44,7 @@ def _root(
 
 
 app.add_typer(faults_app, name="faults")
+app.command("explain", help=explain_command.__doc__)(ending_well(explain_command))
 app.command("replay", help=replay_command.__doc__)(ending_well(replay_command))
 app.command("serve", help=serve_command.__doc__)(ending_well(serve_command))
 app.command("simulate", help=simulate_command.__doc__)(ending_well(simulate_command))
