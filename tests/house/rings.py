@@ -64,7 +64,7 @@ PARTS: dict[str, set[str]] = {
     "verification": {"msgspec", "rich"},
     "replay": {"numpy", "rich"},
     "report": {"msgspec", "rich"},
-    "audit": {"httpx", "msgspec", "rich"},
+    "audit": {"httpx", "msgspec", "packaging", "rich"},
     "check": {"httpx", "msgspec", "pyrage", "pytest", "rich"},
     "cli": {"httpx", "msgspec", "rich", "typer"},
 }
