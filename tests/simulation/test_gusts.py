@@ -9,7 +9,7 @@ from kvfence.simulation.gusts import BUDGET, Gusts
 from kvfence.simulation.possible import is_possible
 from kvfence.simulation.swarm import GUSTS, Feature, draw_swarm
 from kvfence.world import happenings as h
-from tests.simulation.rig import a_world, submit, until
+from tests.simulation.rig import a_world, submit, through, until
 
 STORM = replace(draw_swarm(0), gusts=tuple((feature, 1.0) for feature, _ in GUSTS))
 
@@ -17,6 +17,8 @@ STORM = replace(draw_swarm(0), gusts=tuple((feature, 1.0) for feature, _ in GUST
 @pytest.mark.parametrize("feature", [feature for feature, _ in GUSTS if feature is not Feature.PARTITIONS])
 def test_each_kind_of_weather_does_something_possible(feature):
     world = a_world()
+    submit(world, 2)
+    through(world)  # its timers could still ring
     submit(world)
     until(world, h.Land)
     world.perform(h.Announce(*list(world.cores)[1:3]))

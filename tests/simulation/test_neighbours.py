@@ -1,5 +1,6 @@
 """Silence is noticed after five seconds; hellos are sent where they help; partitions part and heal."""
 
+from kvfence.protocol.words import Role
 from kvfence.simulation.neighbours import LOST_AFTER_US, Neighbours
 from kvfence.simulation.swarm import SECOND
 from kvfence.world import happenings as h
@@ -44,9 +45,28 @@ def test_a_lost_node_says_hello_where_that_brings_it_back():
     for observer in (ROUTER, DECODE):
         world.perform(h.Suspect(observer, PREFILL))
     due, _ = neighbours.tick(0)
-    assert due == [h.Announce(PREFILL, ROUTER)]  # decode takes no lost writer back
+    assert due == [h.Announce(PREFILL, ROUTER), h.Announce(PREFILL, DECODE)]
     world.perform(due[0])
-    assert neighbours.tick(0)[0] == []  # one hello is under way already
+    assert neighbours.tick(0)[0] == []  # one hello is under way already, the other one was said
+
+
+def test_a_lost_writer_says_hello_in_each_stage_of_its_cut_and_stays_lost():
+    world = a_world()
+    neighbours = Neighbours(world)
+    hello = h.Announce(PREFILL, DECODE)
+    assert neighbours.tick(0) == ([], False)
+    world.perform(h.Suspect(DECODE, PREFILL))
+    for proven in (h.CutFails(DECODE, PREFILL), h.CutDone(DECODE, PREFILL), None):
+        due, _ = neighbours.tick(0)
+        assert due == [hello]
+        world.perform(hello)
+        world.perform(h.Deliver(PREFILL, DECODE))
+        assert not world.cores[DECODE].peers.is_alive(PREFILL, Role.PREFILL)
+        assert neighbours.tick(0) == ([], False)
+        if proven is not None:
+            world.cuts[DECODE, PREFILL] = None  # asked again
+            world.perform(proven)
+    assert world.findings == []
 
 
 def test_a_restarted_node_is_introduced_if_its_hello_was_lost():

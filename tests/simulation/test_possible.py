@@ -50,6 +50,7 @@ def test_everything_that_the_world_lists_is_possible():
         h.Pause(NOBODY),
         h.Resume(PREFILL),
         h.Stray(DECODE, LEASE),
+        h.RingLate(DECODE, Timer(TimerKind.LEASE, LEASE)),
     ],
     ids=lambda happening: type(happening).__name__,
 )
@@ -82,6 +83,19 @@ def test_a_stopped_process_does_nothing_and_a_dead_one_can_only_return():
     assert is_possible(world, h.Vanish(*landing))
     assert is_possible(world, h.Restart(PREFILL))
     assert not is_possible(world, h.Pause(PREFILL))
+
+
+def test_a_timer_rings_late_only_when_it_was_set_anew_or_taken_back():
+    world = a_world()
+    submit(world)
+    until(world, h.Land)
+    late = h.RingLate(DECODE, Timer(TimerKind.LEASE, LEASE))
+    assert not is_possible(world, late)
+    world.perform(h.Leave(1))
+    through(world)
+    assert is_possible(world, late)
+    world.perform(h.Pause(DECODE))
+    assert not is_possible(world, late)
 
 
 def test_a_stray_event_needs_a_lease_that_is_no_row_yet():

@@ -1,14 +1,17 @@
 """The named scopes: well formed, and the share of every test run visits a million states and finds nothing."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
+from kvfence.protocol import DecodeCore, DecodeFact
 from kvfence.protocol.decisions import CORRECT
 from kvfence.protocol.errors import OperatorError
 from kvfence.verification import SCOPES, Why, scope_named, search
 from kvfence.verification.catalogue import FULL, HOMING, LISTS, TEST
 from kvfence.verification.scopes import COST, NAMES, TIMER_COST, Weather
+from kvfence.world import Kind
 
 STATES_OF_A_TEST_RUN = 1_000_000
 
@@ -42,6 +45,30 @@ def test_every_budget_has_its_place_and_every_timer_its_budget():
 def test_a_name_that_is_none_is_refused_with_a_suggestion():
     with pytest.raises(OperatorError, match="did you mean smoke"):
         scope_named("smok", SCOPES)
+
+
+def test_a_decode_node_that_leases_twice_for_one_attempt_is_found_where_there_is_room(monkeypatch):
+    def lease_twice(core, event):
+        core._fire_absent(event.attempt, DecodeFact.RESERVE_FITS, event)
+
+    assert search(SCOPES["repeat-room"], CORRECT).counterexample is None
+    monkeypatch.setattr(DecodeCore, "_on_reserve", lease_twice)
+    found = search(SCOPES["repeat-room"], CORRECT).counterexample
+    assert Kind.TWO_LEASES in {finding.kind for finding in found.findings}
+
+
+def test_a_core_that_heeds_an_old_timer_is_found(monkeypatch):
+    heed = DecodeCore._on_expired
+
+    def heed_any(core, event):
+        record = core.leases.get(event.timer.key)
+        present = event.generation if record is None else record.timers.get(event.timer.kind)
+        heed(core, event if present is None else replace(event, generation=present))
+
+    assert search(SCOPES["stale-timer"], CORRECT).counterexample is None
+    monkeypatch.setattr(DecodeCore, "_on_expired", heed_any)
+    found = search(SCOPES["stale-timer"], CORRECT).counterexample
+    assert [finding.kind for finding in found.findings] == [Kind.STALE_TIMER]
 
 
 @pytest.mark.timeout(1_800)

@@ -4,8 +4,9 @@ import pytest
 from tests.verification.walks import WEATHERS, plain_world, scope_of, walk
 
 from kvfence.protocol.decisions import CORRECT
-from kvfence.protocol.words import Peer
+from kvfence.protocol.words import Peer, TimerKind
 from kvfence.verification.engine import Engine
+from kvfence.verification.moves import old_timers
 from kvfence.verification.scopes import COST, Weather
 from kvfence.world import happenings as h
 
@@ -95,6 +96,34 @@ def test_a_stopped_node_does_nothing_until_it_goes_on():
     stopped = go(engine, engine.start(), h.Submit(router, 1), h.Pause(decode))
     assert not of_kind(engine.enabled(stopped), h.Deliver)
     assert of_kind(engine.enabled(go(engine, stopped, h.Resume(decode))), h.Deliver)
+
+
+def test_an_old_timer_rings_late_for_its_budget_and_changes_nothing():
+    engine = Engine(scope_of(Weather(stale_timer=1)), CORRECT)
+    router, decode = Peer("router0", 1), Peer("decode0", 1)
+    asked = go(engine, engine.start(), h.Submit(router, 1), h.Deliver(router, decode))
+    late = [move.happening for move in engine.enabled(asked) if isinstance(move.happening, h.RingLate)]
+    assert {ring.node for ring in late} == {router, decode}
+    calm = Engine(scope_of(Weather()), CORRECT)
+    assert not of_kind(calm.enabled(go(calm, calm.start(), h.Submit(router, 1))), h.RingLate)
+    for ring in late:
+        rung = go(engine, asked, ring)
+        assert rung[:-1] == asked[:-1]
+        assert rung[-1].value[COST["stale_timer"]] == 0
+
+
+def test_a_batch_that_is_under_way_has_no_old_timer():
+    scope = scope_of(Weather(), is_wide=True)
+    world, batches = plain_world(scope), set()
+    world.perform(h.Submit(Peer("router0", 1), 1))
+    while (happening := next((one for one in world.enabled() if isinstance(one, OWN)), None)) is not None:
+        world.perform(happening)
+        under_way = {key[1:] for key in world.writes}
+        for core in world.cores.values():
+            keys = {timer.key for timer in old_timers(core) if timer.kind is TimerKind.BATCH}
+            assert not keys & under_way
+            batches |= keys
+    assert batches, "one ends before the next"
 
 
 def test_a_lost_writer_says_hello_all_the_same_and_stays_lost():

@@ -30,7 +30,7 @@ THREE = (
 WEATHERS = {
     "clients and messages": Weather(leave=1, drop=1, repeat=1),
     "crashes": Weather(crash_prefill=1, crash_decode=1, crash_router=1, hello=2),
-    "pauses": Weather(pause=2, suspect=1, stray=1),
+    "pauses": Weather(pause=2, suspect=1, stray=1, stale_timer=1),
     "writes": Weather(fail_loud=2, fail_quiet=1, cut_fails=1, batch_timer=1, lease_timer=1),
 }
 

@@ -1,13 +1,31 @@
 """A decode node in a world: hand-overs are verified, rows guarded, and each wrong step is found."""
 
 import pytest
-from tests.world.play import DECODE, ask, follow, play, submit_all, world_of
+from tests.world.play import DECODE, ROUTER, ask, follow, play, submit_all, world_of
 
-from kvfence.protocol import Decisions
+from kvfence.protocol import Decisions, DecodeCore, DecodeFact
 from kvfence.protocol.words import EndReason, IntegrityReason
 from kvfence.world import Kind, happenings
 
 QUICK = (happenings.Deliver, happenings.Launch, happenings.Retire, happenings.Land, happenings.Complete)
+
+
+def lease_twice(core, event):
+    """A decode node that does not ask whether it knows the attempt."""
+    core._fire_absent(event.attempt, DecodeFact.RESERVE_FITS, event)
+
+
+@pytest.mark.parametrize("leases_twice", [False, True])
+def test_two_leases_of_one_attempt_are_found_and_an_answer_said_again_is_not(leases_twice, monkeypatch):
+    world = submit_all(world_of(ask(1)))
+    if leases_twice:
+        monkeypatch.setattr(DecodeCore, "_on_reserve", lease_twice)
+    world.perform(happenings.Repeat(ROUTER, DECODE))
+    assert world.findings == []
+    world.perform(happenings.Deliver(ROUTER, DECODE))
+    kinds = [finding.kind for finding in world.findings]
+    assert kinds == ([Kind.TWO_LEASES] if leases_twice else [])
+    assert len(world.wires[DECODE, ROUTER]) == 2, "each of them is answered"
 
 
 class Unguarded(Decisions):

@@ -1,9 +1,9 @@
 """How cores are told something: in order, and a broken invariant is a finding."""
 
-from tests.world.play import DECODE, PREFILL, ROUTER, ask, submit_all, world_of
+from tests.world.play import DECODE, PREFILL, ROUTER, ask, follow, submit_all, world_of
 
 from kvfence.protocol import events
-from kvfence.protocol.words import Role
+from kvfence.protocol.words import Role, Timer, TimerKind
 from kvfence.world import Kind, happenings
 
 
@@ -36,6 +36,46 @@ def test_a_core_that_is_misused_is_a_finding_and_the_world_goes_on():
     assert [finding.kind for finding in world.findings] == [Kind.LAW]
     world.tell(PREFILL, events.StepRetired(7))
     assert not world.cores[PREFILL].steps
+
+
+def ringing_late(world):
+    """The old timers of a node, each of which could still ring."""
+    return [timer for peer, timer in world.timers if world.old_generation(peer, timer) is not None]
+
+
+def test_a_timer_that_was_taken_back_rings_late_and_changes_nothing():
+    world = submit_all(world_of(ask(1)))
+    assert ringing_late(world) == []
+    world.perform(happenings.Deliver(ROUTER, DECODE))
+    world.perform(happenings.Leave(1))
+    follow(world, happenings.Deliver)
+    late = ringing_late(world)
+    assert {timer.kind for timer in late} >= {TimerKind.QUEUE, TimerKind.LEASE}
+    for peer, timer in [entry for entry in world.timers if entry[1] in late]:
+        world.perform(happenings.RingLate(peer, timer))
+        assert world.cores[peer].counts["stale_timer"]
+    assert world.findings == []
+
+
+def test_a_core_that_heeds_it_is_a_finding():
+    class Hasty:
+        """The stepper of a core that does not look at generations."""
+
+        def step(self, core, event):
+            if isinstance(event, events.Expired) and event.timer.key in core.leases:
+                present = core.leases[event.timer.key].timers[event.timer.kind]
+                event = events.Expired(event.timer, present)
+            return core, core.step(event)
+
+    world = submit_all(world_of(ask(1)))
+    world.stepper = Hasty()
+    world.perform(happenings.Deliver(ROUTER, DECODE))
+    (lease,) = world.cores[DECODE].leases
+    follow(
+        world, happenings.Deliver, happenings.Launch, happenings.Retire, happenings.Land, happenings.Complete
+    )
+    world.perform(happenings.RingLate(DECODE, Timer(TimerKind.LEASE, lease)))
+    assert [finding.kind for finding in world.findings] == [Kind.STALE_TIMER]
 
 
 def test_hellos_say_what_a_pool_holds():

@@ -12,7 +12,7 @@ from kvfence.world import World
 from kvfence.world import happenings as h
 
 # A transport that hands a message over twice may do so with these: they are idempotent.
-REPEATABLE = (events.Close, events.Closed, events.LowestLive)
+REPEATABLE = (events.Close, events.Closed, events.LowestLive, events.Reserve, events.Abort)
 
 
 class Delays:

@@ -19,6 +19,7 @@ BUDGET = {
     Feature.PAUSES: 3,
     Feature.FALSE_SUSPICION: 2,
     Feature.STRAYS: 2,
+    Feature.STALE_TIMERS: 6,
 }
 CRASHING = {
     Feature.CRASH_ROUTER: Role.ROUTER,
@@ -61,6 +62,8 @@ class Gusts:
             yield from self._suspicions(world)
         elif feature is Feature.STRAYS:
             yield from self._strays(world)
+        elif feature is Feature.STALE_TIMERS:
+            yield from self._late_rings(world)
 
     def _one_of(self, world: World, role: Role | None) -> list[Peer]:
         """One process, rather one with a write under way: there it hurts."""
@@ -79,6 +82,15 @@ class Gusts:
         ]
         if idle:
             yield self._rng.choice(idle)
+
+    def _late_rings(self, world: World) -> Iterator[h.Happening]:
+        late = [
+            h.RingLate(peer, timer)
+            for peer, timer in world.timers
+            if world.is_active(peer) and world.old_generation(peer, timer) is not None
+        ]
+        if late:
+            yield self._rng.choice(late)
 
     def _suspicions(self, world: World) -> Iterator[h.Happening]:
         pairs = [

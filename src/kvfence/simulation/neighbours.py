@@ -2,7 +2,8 @@
 
 Rules: a node says hello each second; only those hellos are sent that would change something, for the others
 are heard and forgotten. Who was silent for longer than five seconds (dead, stopped, behind a partition) is
-suspected. It ticks only while somebody is missing.
+suspected. It ticks only while somebody is missing. A writer that decode has lost says hello too, though it
+must stay lost: once while its cut is under way and once afterwards, for every further one is like those.
 """
 
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ class Neighbours:
     def __init__(self, world: World) -> None:
         self._world = world
         self._silent_since: dict[tuple[Peer, Peer], int] = {}
+        self._said_in_vain: set[tuple[Peer, Peer, Reach | None]] = set()  # observer, lost writer
         self.partitions: set[tuple[str, str]] = set()  # ordered pairs of node names
 
     def is_apart(self, one: Peer, other: Peer) -> bool:
@@ -58,7 +60,8 @@ class Neighbours:
         key = (observer, peer)
         if self._world.is_active(peer) and not self.is_apart(observer, peer):
             self._silent_since.pop(key, None)
-            return h.Announce(peer, observer) if self._would_help(core, peer) else None
+            is_worth_it = self._would_help(core, peer) or self._is_still_lost(core, peer)
+            return h.Announce(peer, observer) if is_worth_it else None
         if not core.peers.is_alive(peer, role_of(peer)):
             return None
         since_us = self._silent_since.setdefault(key, now_us)
@@ -81,6 +84,19 @@ class Neighbours:
         if known is not None and known.incarnation > peer.incarnation:
             return False
         return is_useful and not self._is_greeting(peer, core.me)
+
+    def _is_still_lost(self, core: Core, peer: Peer) -> bool:
+        """Whether a lost writer has yet to say hello in this stage of its cut."""
+        is_writer = isinstance(core, DecodeCore) and role_of(peer) is Role.PREFILL
+        if not isinstance(core, DecodeCore) or not is_writer or core.peers.newest(peer.node) != peer:
+            return False
+        said = (core.me, peer, core.writers.get(peer))
+        if core.peers.is_alive(peer, role_of(peer)) or said in self._said_in_vain:
+            return False
+        if self._is_greeting(peer, core.me):
+            return False
+        self._said_in_vain.add(said)
+        return True
 
     def _has_room(self, peer: Peer) -> bool:
         return bool(self._world.hello_of(peer, self._world.cores[peer]).free_pages)

@@ -84,4 +84,6 @@ def _is_weather_possible(world: World, happening: h.Happening) -> bool:
             return world.is_active(happening.peer)
         case h.Resume():
             return happening.peer in world.paused
+        case h.RingLate():
+            return world.is_active(happening.node) and world.old_generation(*happening) is not None
     return False

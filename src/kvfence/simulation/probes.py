@@ -19,10 +19,10 @@ from kvfence.protocol import (
     RouterState,
 )
 from kvfence.protocol.commands import SendReserveRefused, SetTimer, StartPrefill
-from kvfence.protocol.events import Abort, Close, LowestLive
+from kvfence.protocol.events import Abort, Close, Hello, LowestLive
 from kvfence.protocol.vocabulary import Command, Event
 from kvfence.protocol.words import LeaseId, Peer, RefusalCode
-from kvfence.world import Core, InPlace, World
+from kvfence.world import Core, InPlace, World, role_of
 from kvfence.world import happenings as h
 
 Row = tuple[Enum, Enum]
@@ -38,6 +38,7 @@ ROWS: Mapping[str, tuple[Row, ...]] = MappingProxyType(
         "lease aborted before its writer closed": ((_D.RESERVED, _DF.ABORT),),
         "lease aborted while its seals are verified": ((_D.VERIFYING, _DF.ABORT),),
         "row aborted while it waits for a page": ((_D.WAITING, _DF.ABORT),),
+        "reservation came twice": ((_D.RESERVED, _DF.RESERVE_AGAIN),),
         "lease deadline passed": ((_D.RESERVED, _DF.LEASE_DEADLINE),),
         "close asked again": ((_D.CLOSING, _DF.CLOSE_DEADLINE),),
         "closed after the end": ((_D.CLOSING, _DF.CLOSED_LATE),),
@@ -97,6 +98,9 @@ SIGHTS = (
     "request one above the limit",
     "step retires under a lease that has ended",
     "node died with a forward pass under way",
+    "timer of an older setting rings",
+    "lost writer says hello",
+    "fresh request served when all is home",
 )
 PROBES = (*ROWS, *SIGHTS)
 # Only a wrong decision leads there: a run without faults that sees one of these has found something.
@@ -160,6 +164,8 @@ def sights(world: World, happening: h.Happening) -> Iterator[str]:
                 yield "step retires under a lease that has ended"
         case h.Submit():
             yield from _in_size(world, happening)
+        case h.RingLate():
+            yield "timer of an older setting rings"
 
 
 def _in_landing(world: World, happening: h.Land) -> Iterator[str]:
@@ -173,6 +179,9 @@ def _in_landing(world: World, happening: h.Land) -> Iterator[str]:
 
 def _in_message(world: World, happening: h.Deliver) -> Iterator[str]:
     message = world.wires[happening.sender, happening.receiver][0]
+    decode = world.decode_core(happening.receiver)
+    if decode is not None and isinstance(message, Hello) and _is_lost(decode, happening.sender):
+        yield "lost writer says hello"
     core = world.prefill_core(happening.receiver)
     if core is None:
         return
@@ -186,6 +195,10 @@ def _in_message(world: World, happening: h.Deliver) -> Iterator[str]:
         yield "lease aborted while its second batch is in flight"
     if isinstance(message, LowestLive) and any(key[0] == happening.receiver for key in world.writes):
         yield "lease freed with a write of another on the way"
+
+
+def _is_lost(core: DecodeCore, sender: Peer) -> bool:
+    return core.peers.newest(sender.node) == sender and not core.peers.is_alive(sender, role_of(sender))
 
 
 def _is_over(world: World, happening: h.Retire) -> bool:

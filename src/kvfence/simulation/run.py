@@ -2,8 +2,9 @@
 
 Rules: the world says what can follow, the agenda says when; what is no longer possible when its time comes
 is dropped. First weather blows (the safety phase), then it is calm, everybody returns and timers run (the
-liveness phase): then every request must have ended and every page must be home. A run ends at the first
-finding of a kind that it stops at. One `random.Random` and no order of a set decide anything.
+liveness phase): then every request must have ended, every page must be home, and a fresh request is served.
+A run ends at the first finding of a kind that it stops at. One `random.Random` and no order of a set decide
+anything.
 """
 
 from random import Random
@@ -21,6 +22,7 @@ from kvfence.simulation.neighbours import HELLO_US, Neighbours
 from kvfence.simulation.outcome import NOBODY, Outcome, Step, ends_of
 from kvfence.simulation.possible import is_possible
 from kvfence.simulation.probes import Watcher, sights
+from kvfence.simulation.served import all_asks, fresh_submit, unserved, waits_in_vain
 from kvfence.simulation.swarm import MS, SECOND, Feature, Swarm
 from kvfence.simulation.workload import Arrival
 from kvfence.world import Kind, World, make_world
@@ -49,8 +51,7 @@ class Run:
         self._checks_laws = checks_laws
         self._stops_at = stops_at
         self._watcher = Watcher()
-        asks = {arrival.ask.request: arrival.ask for arrival in swarm.arrivals}
-        self.world: World = make_world(swarm.world, decisions, asks, self._watcher)
+        self.world: World = make_world(swarm.world, decisions, all_asks(swarm), self._watcher)
         self._rng = Random(swarm.seed ^ 0x5EED)  # noqa: S311 -- a seed must replay
         self._delays = Delays(swarm, self._rng)
         self._gusts = Gusts(swarm, self._rng)
@@ -59,6 +60,7 @@ class Run:
         self._launcher = Launcher(swarm, self.world, self._neighbours, self._agenda, self._rng)
         self._pending: dict[Key, int] = {}
         self._is_ticking = False
+        self._is_patient = False  # deadlines wait until nothing else goes on, and no hello is due
         self.script: list[Step] = []
 
     # ------------------------------------------------------------ the loop
@@ -67,13 +69,32 @@ class Run:
         for arrival in self._swarm.arrivals:
             self._agenda.add(arrival.at_us, arrival)
         self._agenda.add(self._swarm.calm_us, Calm())
+        self._run_out()
+        if not self.world.findings:
+            self._ask_afresh()
+        return self._outcome()
+
+    def _run_out(self) -> None:
+        """Let happen what is due, until nothing is; then everything must be home."""
         while len(self._agenda) and not self._is_over():
             self._take(*self._agenda.pop())
         if not self.world.findings:
             self._check_laws()
             for what in not_home(self.world):
                 self.world.find(Kind.NOT_HOME, NOBODY, what)
-        return self._outcome()
+
+    def _ask_afresh(self) -> None:
+        """A deployment that has come home must still serve. Deadlines are too long to matter here."""
+        self._is_patient = True
+        while not self.world.findings and (submit := fresh_submit(self.world, self._swarm)) is not None:
+            self._perform(submit)
+            self._look()
+            self._run_out()
+            what = unserved(self.world, submit.request)
+            if what is None:
+                self._watcher.see("fresh request served when all is home")
+            else:
+                self.world.find(Kind.UNSERVED, NOBODY, what)
 
     def _is_over(self) -> bool:
         if len(self.script) >= HAPPENINGS_MAX:
@@ -155,11 +176,15 @@ class Run:
         fire = h.Fire(ring.node, ring.timer)
         if not self.world.timer_is_live(*fire) or (self._delays.is_calm and asks_in_vain(self.world, fire)):
             return
-        if ring.node in self.world.paused:
+        is_early = self._is_patient and (self._is_ticking or next(self.world.following(), None) is not None)
+        if ring.node in self.world.paused or is_early:
             self._agenda.add(STOPPED_US, ring)
-        else:
-            self._perform(fire)
-            self._blow()
+            return
+        vain = waits_in_vain(self.world, fire) if self._delays.is_calm else None
+        if vain is not None:
+            self.world.find(Kind.UNSERVED, ring.node, vain)
+        self._perform(fire)
+        self._blow()
 
     def _is_apart(self, happening: h.Following) -> bool:
         match happening:
@@ -225,13 +250,15 @@ class Run:
     # ------------------------------------------------------------ the end
     def _outcome(self) -> Outcome:
         world = self.world
+        asked = {arrival.ask.request for arrival in self._swarm.arrivals}  # a fresh one is no client's
+        clients = [client for request, client in world.clients.items() if request in asked]
         return Outcome(
             seed=self._swarm.seed,
             findings=tuple(world.findings),
             virtual_us=self.script[-1][0] if self.script else 0,
             happenings=len(self.script),
-            requests=len(world.clients),
-            ends=ends_of(world.clients.values()),
+            requests=len(clients),
+            ends=ends_of(clients),
             probes=self._watcher.counts(),
             rows=tuple((type(state).__name__, state.name, fact.name) for state, fact in self._watcher.rows),
             catches=dict(world.catches),

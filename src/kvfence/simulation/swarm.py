@@ -41,6 +41,7 @@ class Feature(Enum):
     SHORT_TIMERS = "short deadlines"
     TINY_BOUNDS = "tiny bounds"
     PREFIXES = "prefix cache"
+    STALE_TIMERS = "timers that ring late"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,11 @@ GUSTS = (
     (Feature.PAUSES, 1 / 80),
     (Feature.FALSE_SUSPICION, 1 / 120),
     (Feature.STRAYS, 1 / 150),
+    (Feature.STALE_TIMERS, 1 / 60),
 )
+# Drawn after all else, so that a run without them is what it was before there were any.
+DRAWN_LAST = (Feature.STALE_TIMERS,)
+LAST_SHARE = 0.3  # of runs, for each of them
 
 
 # What is rare alone and rarer together: some runs have one of these whole.
@@ -93,12 +98,12 @@ def draw_swarm(seed: int) -> Swarm:
     arrivals = draw_arrivals(rng, config, is_bursty=Feature.BURSTS in features)
     strength = rng.choice((0.3, 1.0, 3.0))
     last_us = max(arrival.at_us for arrival in arrivals)
-    return Swarm(
+    swarm = Swarm(
         seed=seed,
         world=config,
         arrivals=arrivals,
         features=features,
-        gusts=tuple((feature, chance * strength) for feature, chance in GUSTS if feature in features),
+        gusts=(),
         calm_us=last_us + rng.choice((50 * MS, 500 * MS, 5 * SECOND, 20 * SECOND)),
         latency_us=rng.choice((200, 2 * MS, 20 * MS)),
         landing_us=rng.choice(
@@ -110,12 +115,15 @@ def draw_swarm(seed: int) -> Swarm:
         repeat=0.2 if Feature.REPEATS in features else 0.0,
         failure=rng.choice((0.01, 0.1)) if Feature.FAILED_WRITES in features else 0.0,
     )
+    features |= {feature for feature in DRAWN_LAST if rng.random() < LAST_SHARE}
+    gusts = tuple((feature, chance * strength) for feature, chance in GUSTS if feature in features)
+    return replace(swarm, features=features, gusts=gusts)
 
 
 def _draw_features(rng: Random) -> frozenset[Feature]:
     """A calm run now and then; else each feature is on with a chance that is the run's own."""
     density = rng.choice((0.0, 0.1, 0.25, 0.5, 0.8))
-    weather = {feature for feature in Feature if rng.random() < density}
+    weather = {feature for feature in Feature if feature not in DRAWN_LAST and rng.random() < density}
     for feature in (Feature.BURSTS, Feature.TORN_WRITES, Feature.PREFIXES, Feature.SHORT_TIMERS):
         if rng.random() < 0.5:
             weather ^= {feature}

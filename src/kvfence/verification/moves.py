@@ -12,14 +12,14 @@ from typing import Any
 from kvfence.protocol import DecodeCore, RouterCore
 from kvfence.protocol.decode_records import Reach
 from kvfence.protocol.decode_table import DecodeState
-from kvfence.protocol.words import Peer, Role
+from kvfence.protocol.words import Peer, Role, Timer, TimerKind
 from kvfence.verification.changes import Maker
 from kvfence.verification.forms_cores import Node
 from kvfence.verification.layout import Layout, Living
 from kvfence.verification.memo import Root
 from kvfence.verification.parts import Part
 from kvfence.verification.scopes import COST, TIMER_COST, Scope
-from kvfence.world import Link, role_of
+from kvfence.world import Core, Link, role_of
 from kvfence.world import happenings as h
 
 SUBMITTED, LEFT = 0, 1
@@ -179,6 +179,8 @@ class Moves:
             fire = h.Fire(me, timer)
             cost = TIMER_COST[timer.kind]
             moves.timers.append(Move(fire, self.root(fire), node=me, cost=cost, timer=True))
+        for timer in old_timers(node.core):
+            self._weather(moves, "stale_timer", h.RingLate(me, timer), me)
         return moves
 
     def _is_ready(self, node: Node) -> bool:
@@ -251,6 +253,20 @@ class Moves:
             moves.append(Move(leave, self.root(leave), cost=COST["leave"]))
         part.cache[living_part] = moves
         return moves
+
+
+def old_timers(core: Core) -> Iterator[Timer]:
+    """Every timer that may have been set before; a core that is asked knows better."""
+    if isinstance(core, RouterCore):
+        kinds = (TimerKind.REQUEST, TimerKind.QUEUE)
+        yield from (Timer(kind, request) for request in core.requests for kind in kinds)
+    elif isinstance(core, DecodeCore):
+        granted = (TimerKind.LEASE, TimerKind.CLOSE_RETRY, TimerKind.GROWTH)
+        yield from (Timer(kind, lease) for lease in core.leases for kind in granted)
+    else:
+        for lease, record in core.leases.items():
+            done = frozenset(range(1, record.next_batch)) - (record.in_flight - record.stopped)
+            yield from (Timer(TimerKind.BATCH, (lease, batch)) for batch in sorted(done))
 
 
 def _trusted(node: Node) -> Iterator[Peer]:

@@ -41,6 +41,7 @@ class Weather:
     close_retry_timer: int = 0
     growth_timer: int = 0
     batch_timer: int = 0
+    stale_timer: int = 0  # timers that ring as they were set before they were set anew, or taken back
 
     def counts(self) -> tuple[int, ...]:
         """The budgets in the order of the fields."""

@@ -10,7 +10,7 @@ from kvfence.world.memory import Page, Seal, Slot
 from kvfence.world.oracle import LEAKS, Finding, Kind
 from kvfence.world.records import Job, Link, Pass, Row, Write
 from kvfence.world.requests import Ask, Client
-from kvfence.world.start import role_of
+from kvfence.world.start import node_name, role_of
 from kvfence.world.state import Core, InPlace, Stepper, WorldState
 from kvfence.world.world import World, make_world
 
@@ -37,6 +37,7 @@ __all__ = [
     "Write",
     "happenings",
     "make_world",
+    "node_name",
     "role_of",
     "world_config",
 ]

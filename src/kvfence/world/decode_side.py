@@ -47,6 +47,11 @@ class DecodeSide(Mail):
             pool[ref.page] = Page(Seal(command.lease, ref.epoch, ordinal, 0, None), pool[ref.page].slots)
 
     def _send_reserved(self, peer: Peer, command: commands.SendReserved, _event: Event) -> None:
+        core = self.decode_core(peer)
+        records = () if core is None else core.leases.values()
+        held = [record.lease for record in records if record.attempt == command.attempt]
+        if len(held) > 1:
+            self.find(Kind.TWO_LEASES, peer, f"{command.attempt} has {held[0]} and {held[-1]}")
         self.send(peer, command.router, events.Reserved(peer, command.attempt, command.lease, command.pages))
 
     def _send_reserve_refused(self, peer: Peer, command: commands.SendReserveRefused, _event: Event) -> None:

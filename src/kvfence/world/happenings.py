@@ -229,6 +229,14 @@ class Stray(NamedTuple):
     lease: LeaseId
 
 
+@_a_kind_of_its_own
+class RingLate(NamedTuple):
+    """A timer rings as it was set before it was set anew, or taken back: its generation is an old one."""
+
+    node: Peer
+    timer: Timer
+
+
 Following = Deliver | Land | Complete | Stop | Verify | Launch | Retire | Fire | CutDone | Destroyed
 Weather = (
     Submit
@@ -246,5 +254,6 @@ Weather = (
     | Pause
     | Resume
     | Stray
+    | RingLate
 )
 Happening = Following | Weather

@@ -79,6 +79,14 @@ class Mail(WorldState):
         generation, _ = self.timers.pop((peer, timer))
         self.tell(peer, events.Expired(timer, generation))
 
+    def _ring_late(self, peer: Peer, timer: Timer) -> None:
+        """Tell of a deadline that is one no more. Generations count from 1."""
+        self.tell(peer, events.Expired(timer, self.old_generation(peer, timer) or 0))
+        taken = self.cores[peer].trail
+        if taken:
+            what = f"an old {timer.kind.value} timer counts: {taken[0].state.value}, {taken[0].fact.value}"
+            self.find(Kind.STALE_TIMER, peer, what)
+
     def _set_timer(self, peer: Peer, command: commands.SetTimer, _event: Event) -> None:
         self.timers[peer, command.timer] = (command.generation, command.after_ms)
 

@@ -27,8 +27,10 @@ class Kind(Enum):
     BROKEN_PROMISE = "broken promise"  # an admitted request was refused for its length
     TWO_ENDS = "two ends"  # a client was told twice how its request ended
     TWO_ATTEMPTS = "two attempts"  # two attempts of one request step at once
+    TWO_LEASES = "two leases"  # a decode node holds pages twice for one attempt
     NOT_HOME = "not home"  # in calm weather a request never ends, or a page never comes home
-    UNSERVED = "unserved"  # in calm weather a request that every pool holds is sent away
+    UNSERVED = "unserved"  # in calm weather a request that fits is sent away, or waits for what is there
+    STALE_TIMER = "stale timer"  # a core heeds a deadline that was set anew, or taken back
     FENCE = "the fence spoke"  # manifest, seal or guard, where nothing should have been wrong
     LAW = "law"  # a law of `kvfence.protocol.laws` does not hold, or the core says it was misused
 

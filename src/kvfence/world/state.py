@@ -17,6 +17,8 @@ from kvfence.world.requests import Ask, Client
 
 if TYPE_CHECKING:
     from kvfence.protocol.commands import VerifySeals
+    from kvfence.protocol.decode_lease import DecodeLease
+    from kvfence.protocol.router_request import RouterRequest
     from kvfence.world.memory import Pool
     from kvfence.world.records import Job, Link, Pass, Row, Write
 
@@ -117,6 +119,22 @@ class WorldState:
             request = core.requests.get(timer.key)
             return request is not None and request.timers.get(timer.kind) == generation
         return False
+
+    def old_generation(self, peer: Peer, timer: Timer) -> int | None:
+        """The latest generation of a timer that means nothing any more; None where every one still does."""
+        record = self._timed_record(peer, timer)
+        if record is not None:
+            present = record.timers.get(timer.kind, 0)
+            return present - 1 if present > 1 else None
+        if (peer, timer) not in self.timers or self.timer_is_live(peer, timer):
+            return None
+        return self.timers[peer, timer][0]
+
+    def _timed_record(self, peer: Peer, timer: Timer) -> "DecodeLease | RouterRequest | None":
+        core, key = self.cores.get(peer), timer.key
+        if isinstance(core, DecodeCore) and isinstance(key, LeaseId):
+            return core.leases.get(key)
+        return core.requests.get(key) if isinstance(core, RouterCore) and isinstance(key, int) else None
 
     @staticmethod
     def _batch_is_timed(core: PrefillCore, lease: LeaseId, batch: int) -> bool:

@@ -96,6 +96,8 @@ def _words_of(world: World, happening: h.Happening) -> str:
             return f"the client of request {happening.request} leaves"
         case h.Fire():
             return f"{happening.timer.kind.value} timer of {_short(happening.timer.key)}"
+        case h.RingLate():
+            return f"an old {happening.timer.kind.value} timer of {_short(happening.timer.key)}"
         case _:
             rest = [_short(part) for part in happening if not isinstance(part, Peer)]
             return " ".join([type(happening).__name__, *rest])

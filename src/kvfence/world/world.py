@@ -141,6 +141,8 @@ class World(RouterSide, PrefillSide, DecodeSide, Weather):
                 self._resume(*happening)
             case h.Stray():
                 self._stray(*happening)
+            case h.RingLate():
+                self._ring_late(*happening)
             case _:
                 assert_never(happening)
 
