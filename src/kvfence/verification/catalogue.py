@@ -48,6 +48,9 @@ _WEATHERS = (
     _one_page("stray", "one page; an executor speaks of what is no row", Weather(stray=1)),
     _one_page("repeat", "one page; a client leaves, a message comes twice", Weather(leave=1, repeat=1)),
     _one_page(
+        "stale-timer", "one page; a client leaves, an old timer rings late", Weather(leave=1, stale_timer=1)
+    ),
+    _one_page(
         "timers",
         "one page; deadlines of writer and Close pass too early",
         Weather(lease_timer=1, close_retry_timer=2, leave=1),
@@ -87,6 +90,14 @@ _SHAPES = (
         asks=_STEPS,
         kinds=_ALIKE,
         config=small(page_tokens=4, prefill_pages=2, decode_pages=3),
+    ),
+    Scope(
+        name="repeat-room",
+        what="two requests with room for both, and for one of them twice; a message comes twice",
+        asks=_TWO,
+        kinds=_ALIKE,
+        config=small(page_tokens=2, prefill_pages=2, decode_pages=3),
+        weather=Weather(repeat=1),
     ),
     Scope(
         name="unused-slots",
