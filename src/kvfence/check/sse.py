@@ -23,7 +23,7 @@ class EventTooLongError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event: its data lines joined by newlines, and its kind (`message` unless the stream says another)."""
+    """One event: its data lines joined by newlines, and its kind, `message` unless another is said."""
 
     data: str
     kind: str = "message"
