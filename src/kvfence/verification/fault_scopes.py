@@ -8,6 +8,7 @@ search for a way home instead.
 from dataclasses import dataclass
 
 from kvfence.faults import Layer
+from kvfence.protocol import DecodeFact, DecodeState
 from kvfence.world import Kind
 
 
@@ -24,6 +25,34 @@ class FaultScope:
         """Whether it is found by what never comes home."""
         return self.kind is Kind.NOT_HOME
 
+
+@dataclass(frozen=True, slots=True)
+class FenceScope:
+    """Where layers that detect do their work: a fault is on, and they are too; findings do not end it.
+
+    `rows` of the decode table are taken there, and nowhere without a fault. What its pages come to is seen
+    by `verification.reaching`.
+    """
+
+    scope: str
+    faults: tuple[str, ...]
+    rows: frozenset[tuple[DecodeState, DecodeFact]]
+
+
+# A foreign or torn seal is seen at hand-over, after its end, and by the guard of a step. Its page is set
+# apart and comes home when every writer is cut. The other rows of the guard (WAITING, CLOSING, ABSENT) need
+# an executor that speaks of a row which it was told to stop: that of a world does not.
+POISON = FenceScope(
+    "poison",
+    ("transfer-outlives-pages/free-on-abort",),
+    frozenset(
+        (
+            (DecodeState.VERIFYING, DecodeFact.SEALS_BAD),
+            (DecodeState.CLOSING, DecodeFact.SEALS_BAD),
+            (DecodeState.RUNNING, DecodeFact.GUARD_BAD),
+        )
+    ),
+)
 
 FAULT_SCOPES: dict[str, FaultScope] = {
     "rejected-continues/incident": FaultScope("limits", Kind.LAW),
