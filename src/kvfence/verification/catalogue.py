@@ -106,6 +106,15 @@ _SHAPES = (
         config=_FOUR_TOKENS,
     ),
     Scope(
+        name="poison",
+        what="prompts of a full page, side by side on their writer; a client leaves, the writer dies for good",
+        asks=(ask(1, "anna", 2, 2), ask(2, "berta", 2, 2)),
+        kinds=_ALIKE,
+        config=small(page_tokens=2, prefill_pages=2, decode_pages=2),
+        weather=Weather(leave=1, crash_prefill=1),
+        restarts=False,
+    ),
+    Scope(
         name="slow-batch",
         what="a batch passes its posting bound, one is given up, another one stopped",
         asks=(ask(1, "anna", 1, 3),),
