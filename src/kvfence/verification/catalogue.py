@@ -107,7 +107,7 @@ _SHAPES = (
     ),
     Scope(
         name="poison",
-        what="prompts of a full page, side by side on their writer; a client leaves, the writer dies for good",
+        what="prompts of a full page, side by side on their writer; a client leaves, the writer dies",
         asks=(ask(1, "anna", 2, 2), ask(2, "berta", 2, 2)),
         kinds=_ALIKE,
         config=small(page_tokens=2, prefill_pages=2, decode_pages=2),
