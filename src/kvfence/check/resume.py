@@ -1,7 +1,7 @@
 """Going on with a run that was interrupted: what its JSON lines say was done, and with what.
 
-Rules it keeps: the same seed, profile and run id; a scenario that has a verdict is not run again; what was used
-of the budget stays used. A scenario that was interrupted begins anew, with the same random numbers.
+Rules it keeps: the same seed, profile and run id; a scenario that has a verdict is not run again; what was
+used of the budget stays used. A scenario that was interrupted begins anew, with the same random numbers.
 """
 
 from collections.abc import Iterable
