@@ -14,6 +14,7 @@ from kvfence.cli.endings import ending_well
 from kvfence.cli.explain import explain_command
 from kvfence.cli.faults import faults_app
 from kvfence.cli.replay import replay_command
+from kvfence.cli.report import report_app
 from kvfence.cli.serve import serve_command
 from kvfence.cli.simulate import simulate_command
 from kvfence.cli.verify import verify_command
@@ -44,6 +45,7 @@ def _root(
 
 
 app.add_typer(faults_app, name="faults")
+app.add_typer(report_app, name="report")
 app.command("explain", help=explain_command.__doc__)(ending_well(explain_command))
 app.command("replay", help=replay_command.__doc__)(ending_well(replay_command))
 app.command("serve", help=serve_command.__doc__)(ending_well(serve_command))

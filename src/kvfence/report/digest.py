@@ -24,6 +24,7 @@ from kvfence.report.events import (
     ScenarioStarted,
 )
 from kvfence.report.finding import Verdict
+from kvfence.report.plain import counted, plain
 
 Kind = TypeVar("Kind", bound=Event)
 
@@ -104,26 +105,22 @@ class Digest:
         accepted = len(self.findings) - len(self.open_findings)
         but = f"; {accepted} accepted by the baseline" if accepted else ""
         if self.is_audit:
-            return f"no finding on {_count(len(self.nodes), 'node', 'nodes')}{but}"
-        return f"no evidence in {_count(self.opportunities, 'opportunity', 'opportunities')}{but}"
+            return f"no finding on {counted(len(self.nodes), 'node', 'nodes')}{but}"
+        return f"no evidence in {counted(self.opportunities, 'opportunity', 'opportunities')}{but}"
 
     @property
     def headline(self) -> str:
         """The first line of every report: the worst open finding with its numbers, or what was not seen."""
         if self.open_findings:
             worst = self.open_findings[0].finding
-            return f"{worst.severity.upper()} {worst.code} {worst.about}: {worst.what}"
+            return f"{worst.severity.upper()} {worst.code} {plain(worst.about)}: {plain(worst.what)}"
         if self.ended is None:
             return f"interrupted after {self.last_s:.0f} s: {self.no_evidence}"
         is_untested = bool(self.scenarios) and all(
             story.ended is None or story.ended.verdict in (Verdict.NOT_TESTED, Verdict.INCONCLUSIVE)
             for story in self.scenarios
         )
-        return f"too little was tested: {self.ended.why}" if is_untested else self.no_evidence
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+        return f"too little was tested: {plain(self.ended.why)}" if is_untested else self.no_evidence
 
 
 def _only(events: Iterable[AnyEvent], kind: type[Kind]) -> tuple[Kind, ...]:
