@@ -91,7 +91,8 @@ ELSEWHERE: dict[str, Elsewhere] = {
         "right means that every part of a state is what a plain world has, after every happening",
     ),
     "tests/verification/test_search.py": Elsewhere(
-        ("verification/worker.py",), "a worker is half of a search; both halves are looked at together"
+        ("verification/crew.py", "verification/outcome.py", "verification/worker.py"),
+        "a search, who works for it and what it says are looked at together",
     ),
     "tests/verification/test_catalogue.py": Elsewhere(
         ("verification/scopes.py",), "data, and the scopes that are made of it"

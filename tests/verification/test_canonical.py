@@ -7,9 +7,9 @@ import pytest
 from tests.verification.walks import scope_of, walk
 
 from kvfence.protocol.decisions import CORRECT
+from kvfence.verification import Why, search
 from kvfence.verification.engine import Engine
 from kvfence.verification.scopes import Scope, Weather, ask, small
-from kvfence.verification.search import Why, search
 
 WEATHERS = (
     Weather(leave=1, drop=1, repeat=1),

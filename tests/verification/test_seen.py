@@ -1,8 +1,12 @@
 """The set of keys holds what a set of numbers holds, in less memory."""
 
+from array import array
 from hashlib import blake2b
 
-from kvfence.verification.seen import FIRST, FULL_PERCENT, KeySet
+import pytest
+
+from kvfence.protocol.errors import InvariantError
+from kvfence.verification.seen import FIRST, FULL_PERCENT, KeyIndex, KeySet
 
 
 def keys(n):
@@ -14,6 +18,8 @@ def test_it_says_of_each_key_once_that_it_is_new():
     for key in keys(FIRST * 2) + keys(FIRST * 3):
         assert seen.add(key) == (key not in model)
         model.add(key)
+        assert key in seen
+    assert not any(key + 1 in seen for key in model if key + 1 not in model)
     assert len(seen) == len(model) == FIRST * 3
 
 
@@ -35,3 +41,14 @@ def test_it_takes_no_more_than_it_says():
     for key in keys(FIRST * 3):
         seen.add(key)
     assert seen.bytes <= 8 * len(seen) * 2 * 100 / FULL_PERCENT
+
+
+def test_an_index_knows_where_every_key_stands():
+    known = array("Q", [*keys(FIRST * 2), 0])
+    index = KeyIndex(known)
+    assert [index.number(key) for key in known] == list(range(len(known)))
+
+
+def test_a_key_that_is_not_there_is_a_mistake_of_who_asks():
+    with pytest.raises(InvariantError, match="is there"):
+        KeyIndex(array("Q", [5])).number(5 + FIRST)

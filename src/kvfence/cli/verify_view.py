@@ -9,23 +9,25 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from kvfence.cli.verify_record import keep
 from kvfence.protocol import Decisions
 from kvfence.protocol.errors import OperatorError
 from kvfence.protocol.tables import DECODE, PREFILL, ROUTER
 from kvfence.verification import (
     SCOPES,
     Counterexample,
+    Homing,
     Level,
     Limits,
     Report,
     Scope,
+    Walks,
     Why,
-    find_stranded,
     search,
     tell,
 )
-from kvfence.verification.catalogue import HOMING, TEST
 from kvfence.verification.conformance import check_trace, render_trace
+from kvfence.world import LEAKS, Kind
 from kvfence.world.diagram import draw_svg, draw_text
 
 FOUND = 1
@@ -46,13 +48,18 @@ def check(console: Console, paths: list[Path]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """How scopes are searched and shown. `svg` is drawn into, if something is found."""
+    """How scopes are searched and shown. `svg` is drawn into, if something is found.
+
+    `record` is a file in which outcomes are kept, scope by scope.
+    """
 
     console: Console
     decisions: Decisions
     jobs: int
     limits: Limits
-    svg: Path | None
+    svg: Path | None = None
+    record: Path | None = None
+    leaks: bool = False  # nothing else ends a search
 
     def explore(self, names: Sequence[str]) -> int:
         """Search scopes one after the other; return the worst exit code."""
@@ -60,6 +67,8 @@ class Exploration:
         for name in names:
             report = self._search(SCOPES[name])
             codes.append(self._judge(report))
+            if self.record is not None:
+                keep(self.record, report)
             states, seconds = states + report.states, seconds + report.seconds
         if len(names) > 1:
             rate = states / max(seconds, 1e-9)
@@ -81,7 +90,15 @@ class Exploration:
                 )
                 bar.update(task, description=f"{words}, {rate:,.0f} a second", refresh=True)
 
-            return search(scope, self.decisions, limits=self.limits, jobs=self.jobs, progress=show)
+            return search(
+                scope,
+                self.decisions,
+                limits=self.limits,
+                jobs=self.jobs,
+                ignored=frozenset(Kind) - LEAKS if self.leaks else frozenset(),
+                ways_home=not self.leaks,
+                progress=show,
+            )
 
     def _judge(self, report: Report) -> int:
         if report.counterexample is not None:
@@ -89,19 +106,40 @@ class Exploration:
         _show(self.console, report)
         if report.why is Why.FOUND:
             return FOUND
-        if report.why is Why.CLOSED and report.scope.name in HOMING:
-            return self._come_home(report.scope)
+        if report.homing is not None:
+            return self._show_homing(report.homing)
+        if report.walks is not None:
+            return self._show_walks(report.walks)
         return 0 if report.why in (Why.CLOSED, Why.DEPTH) else INCONCLUSIVE
 
-    def _come_home(self, scope: Scope) -> int:
-        """Search once more, with its edges, backwards from home."""
-        homing = find_stranded(scope, self.decisions)
-        if homing.stranded is None:
-            self.console.print("from each of them there is a way home without more weather")
-            return 0
-        self._show_run(homing.stranded)
-        self.console.print(f"{homing.stranded_states:,} of them have no way home without more weather")
-        return FOUND
+    def _show_homing(self, homing: Homing) -> int:
+        if homing.counterexample is not None:
+            self._show_run(homing.counterexample)
+        if homing.stranded is not None:
+            self._say(f"{homing.stranded_states:,} of them have no way home without more weather")
+            return FOUND
+        self._say("from each of them there is a way home without more weather")
+        free = f"{homing.rounds:,} components of free moves go round away from home"
+        if homing.livelock is not None:
+            self._say(f"{free}; a fair run can stay in {homing.kept:,} of them")
+            return FOUND
+        if homing.rounds:
+            ended = f"fairness ends {homing.left:,} of them, a deadline {homing.timed:,}"
+            self._say(f"{free}; {ended}: no livelock")
+        else:
+            self._say("no free moves go round away from home: no livelock")
+        return 0
+
+    def _show_walks(self, walks: Walks) -> int:
+        if walks.lost is not None:
+            self._show_run(walks.lost)
+            return FOUND
+        which = f"{walks.walked:,} of the {walks.states:,} states of the last layer"
+        self._say(f"walks of free moves come home from {which}, in {walks.longest:,} steps at most")
+        return 0
+
+    def _say(self, words: str) -> None:
+        self.console.print(words, soft_wrap=True)
 
     def _show_run(self, found: Counterexample) -> None:
         moments = tell(found, self.decisions)
@@ -148,6 +186,4 @@ def scopes_table() -> Table:
 
 
 def _closes(scope: Scope) -> str:
-    if scope.depth is not None:
-        return f"to depth {scope.depth}"
-    return "yes" if scope.name in TEST else "not seen yet"
+    return "yes" if scope.depth is None else f"to depth {scope.depth}"

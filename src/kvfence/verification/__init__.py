@@ -7,10 +7,10 @@ the event log of a real run against tables, laws and cores.
 from kvfence.verification.catalogue import LISTS, SCOPES
 from kvfence.verification.conformance import NodeReport, TraceReport, check_trace, render_trace
 from kvfence.verification.conformance_steps import Place, Violation, ViolationKind
-from kvfence.verification.explorer import draw, explorer_finds, tell
-from kvfence.verification.homing import Homing, find_stranded
+from kvfence.verification.explorer import draw, explorer_finds, find_stranded, tell
+from kvfence.verification.outcome import Counterexample, Homing, Level, Report, Walks, Why
 from kvfence.verification.scopes import Scope, Weather, ask, scope_named, small
-from kvfence.verification.search import Counterexample, Level, Limits, Report, Why, search
+from kvfence.verification.search import Limits, search
 
 __all__ = [
     "LISTS",
@@ -26,6 +26,7 @@ __all__ = [
     "TraceReport",
     "Violation",
     "ViolationKind",
+    "Walks",
     "Weather",
     "Why",
     "ask",

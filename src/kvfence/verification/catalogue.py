@@ -1,9 +1,10 @@
-"""The named scopes, from seconds to hours.
+"""The named scopes, from seconds to an hour.
 
-`TEST` is what `make test` visits, `FULL` what `make verify-full` does; `HOMING` are small enough to keep all
-their edges. Most scopes are small worlds in which some kind of fault shows; on the correct protocol all of
-them close but those with a depth; `one-page` takes hours, and nobody has waited for its end yet.
+`TEST` is what `make test` visits, `FULL` what `make verify-full` does. Most scopes are small worlds in which
+some kind of fault shows; on the correct protocol all of them close but those with a depth.
 """
+
+from dataclasses import replace
 
 from kvfence.verification.scopes import Scope, Weather, ask, small
 from kvfence.world import Ask, Piece
@@ -61,10 +62,39 @@ _WEATHERS = (
     _one_page(
         "loss-crash", "one page; a message is lost, a prefill node dies", Weather(drop=1, crash_prefill=1)
     ),
+)
+# What takes minutes: two and three kinds of weather at once, and four.
+_STORMS = (
+    _one_page("leave-router", "one page; a client leaves, the router dies", Weather(leave=1, crash_router=1)),
+    _one_page("loss-router", "one page; a message is lost, the router dies", Weather(drop=1, crash_router=1)),
+    _one_page("crashes", "one page; prefill node and router die", Weather(crash_prefill=1, crash_router=1)),
     _one_page(
-        "one-page",
-        "one page, two requests; prefill node and router die, a message is lost, a client leaves",
-        Weather(leave=1, drop=1, crash_prefill=1, crash_router=1),
+        "leave-loss-crash",
+        "one page; a client leaves, a message is lost, the prefill node dies",
+        Weather(leave=1, drop=1, crash_prefill=1),
+    ),
+    _one_page(
+        "leave-loss-router",
+        "one page; a client leaves, a message is lost, the router dies",
+        Weather(leave=1, drop=1, crash_router=1),
+    ),
+    _one_page(
+        "leave-crashes",
+        "one page; a client leaves, prefill node and router die",
+        Weather(leave=1, crash_prefill=1, crash_router=1),
+    ),
+    _one_page(
+        "loss-crashes",
+        "one page; a message is lost, prefill node and router die",
+        Weather(drop=1, crash_prefill=1, crash_router=1),
+    ),
+    replace(
+        _one_page(
+            "one-page",
+            "one page; prefill node and router die, a message is lost, a client leaves; not closed",
+            Weather(leave=1, drop=1, crash_prefill=1, crash_router=1),
+        ),
+        depth=20,
     ),
 )
 _SHAPES = (
@@ -137,9 +167,9 @@ _SHAPES = (
     ),
     Scope(
         name="limits",
-        what="prompts at and above what the pools hold",
-        asks=(ask(1, "anna", 2, 2), ask(2, "berta", 3, 1)),
-        config=small(page_tokens=2, prefill_pages=1, decode_pages=3),
+        what="prompts below, at and above what the smaller pool holds, and a row that grows up to it",
+        asks=(ask(1, "anna", 1, 3), ask(2, "berta", 3, 1), ask(3, "carla", 4, 1), ask(4, "dora", 5, 1)),
+        config=small(page_tokens=2, prefill_pages=2, decode_pages=3),
     ),
 )
 _PREFIXES = (
@@ -180,7 +210,7 @@ _DEEP = (
     ),
     Scope(
         name="deep",
-        what="the same in all weathers, deeper; not closed; hours",
+        what="the same in all weathers; not closed",
         asks=_THREE,
         config=_TWO_BY_TWO,
         weather=Weather(
@@ -199,15 +229,12 @@ _DEEP = (
             close_retry_timer=1,
             batch_timer=1,
         ),
-        depth=16,
+        depth=8,
     ),
 )
 
-SCOPES: dict[str, Scope] = {scope.name: scope for scope in (*_WEATHERS, *_SHAPES, *_PREFIXES, *_DEEP)}
-HOMING = ("smoke", "late-writer", "crash-prefill", "cut-fails", "no-proof", "stray", "steps")  # small enough
-TEST = (
-    *(scope.name for scope in (*_WEATHERS, *_SHAPES, *_PREFIXES) if scope.name != "one-page"),
-    "two-by-two",
-)
-FULL = (*TEST, "one-page", "deep")
+_SMALL = (*_WEATHERS, *_SHAPES, *_PREFIXES)
+SCOPES: dict[str, Scope] = {scope.name: scope for scope in (*_SMALL, *_DEEP, *_STORMS)}
+TEST = (*(scope.name for scope in _SMALL), "two-by-two")
+FULL = (*TEST, *(scope.name for scope in _STORMS), "deep")
 LISTS = {"test": TEST, "full": FULL}

@@ -180,7 +180,7 @@ class Engine:
             for s, r, message in world.spoken
         )
         sets = tuple(self.maker.changes(world))
-        effect = Effect(sets, spoken, tuple(world.findings), tuple(self._unserved(sets)))
+        effect = Effect(sets, spoken, tuple(world.findings), tuple(self._unserved(state, world, sets)))
         root.learn(world.seen, effect)
         return effect
 
@@ -188,17 +188,27 @@ class Engine:
         """Whether nothing but a deadline was left: one that fires before a hello that is due is early."""
         return not move.timer or not any(other.is_hello for other in self.enabled(state))
 
-    def _unserved(self, sets: tuple[tuple[int, Part], ...]) -> Iterator[Finding]:
-        """Clients that were sent away, though every pool holds what they asked for."""
+    def _unserved(
+        self, state: State, world: RememberedWorld, sets: tuple[tuple[int, Part], ...]
+    ) -> Iterator[Finding]:
+        """Clients that are sent away now, though every pool holds what they asked for.
+
+        How a client ended is asked of the world: a part says only that it has.
+        """
         pools = [core.pool_tokens for core in self._base.cores.values() if not isinstance(core, RouterCore)]
         limit = min(self.scope.config.router.context_tokens, *pools)
+        clients = dict(world.lazy["clients"].held())
         for place, part in sets:
-            if place not in self._requests or part.value[1] is None or part.value[1].end is None:
+            if place not in self._requests:
                 continue
-            ask, end = self.scope.by_number[part.value[0]], part.value[1].end
+            request, before = part.value[0], state[place].value[1]
+            end = None if request not in clients else clients[request].end
+            if end is None or (before is not None and before.end is not None):
+                continue
+            ask = self.scope.by_number[request]
             fits = len(ask.prompt) + ask.max_tokens <= limit
             if fits and end.reason not in (EndReason.STOP, EndReason.LENGTH):
-                what = f"request {ask.request} fits, and is sent away without any weather: {end.reason.value}"
+                what = f"request {request} fits, and is sent away without any weather: {end.reason.value}"
                 yield Finding(Kind.UNSERVED, self.first_node(), what)
 
 

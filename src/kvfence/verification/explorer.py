@@ -1,8 +1,12 @@
 """What others ask of the explorer: does a deployment under these decisions break something in this scope?"""
 
+from typing import cast
+
 from kvfence.protocol import Decisions
+from kvfence.protocol.errors import invariant
+from kvfence.verification.outcome import Counterexample, Homing, Why
 from kvfence.verification.scopes import Scope
-from kvfence.verification.search import Counterexample, Limits, search
+from kvfence.verification.search import Limits, search
 from kvfence.world import InPlace, Kind, make_world
 from kvfence.world.diagram import draw_text
 from kvfence.world.telling import Moment, perform_and_tell
@@ -20,6 +24,14 @@ def explorer_finds(
     ignored = frozenset() if only is None else frozenset(Kind) - only
     limits = Limits(states_max=states_max)
     return search(scope, decisions, limits=limits, jobs=jobs, ignored=ignored).counterexample
+
+
+def find_stranded(scope: Scope, decisions: Decisions, *, symmetric: bool = True) -> Homing:
+    """Search a closing scope whole, whatever else is found in it, for what never comes home."""
+    report = search(scope, decisions, ignored=frozenset(Kind), symmetric=symmetric, ways_home=True)
+    invariant(report.why is Why.CLOSED, f"scope {scope.name} closes; it stopped: {report.why.value}")
+    invariant(report.homing is not None, "the ways home of a scope that closed were asked for")
+    return cast("Homing", report.homing)
 
 
 def tell(counterexample: Counterexample, decisions: Decisions) -> list[Moment]:

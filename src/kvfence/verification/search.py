@@ -6,35 +6,23 @@ worker knows all that was learnt so far. A search ends when nothing new is left 
 was found, or at a limit, and it says which.
 """
 
-import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, unique
 from time import monotonic
 from typing import Any
 
 from kvfence.protocol import Decisions
-from kvfence.protocol.tables import DECODE, PREFILL, ROUTER, Table
+from kvfence.verification.crew import Crew, Tally
 from kvfence.verification.engine import Engine
-from kvfence.verification.remembered import Taken
+from kvfence.verification.homing import judge
+from kvfence.verification.outcome import Counterexample, Homing, Level, Report, Walks, Why
 from kvfence.verification.scopes import Scope
+from kvfence.verification.walking import LOST
 from kvfence.verification.worker import Worker, peak_mib
-from kvfence.world import Finding
+from kvfence.world import Finding, Kind
 from kvfence.world.happenings import Happening
 
 WIDE = 200  # states of a level, for each worker, from which on the work is divided
-END_SECONDS = 5  # for a worker to end by itself
-
-
-@unique
-class Why(Enum):
-    """Why a search ended."""
-
-    CLOSED = "closed"  # every state that can be reached was visited
-    FOUND = "found"
-    DEPTH = "depth"  # the scope says how deep it goes
-    STATES = "states"
-    MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,54 +31,8 @@ class Limits:
 
     states_max: int | None = None
     memory_mib: int = 4096
+    walks_max: int = 2_000  # home, from the last layer of a scope that does not close
     wide: int = WIDE  # no limit of the search: from which width on several processes are worth it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterexample:
-    """A shortest run to something that must never happen."""
-
-    scope: Scope
-    happenings: tuple[Happening, ...]
-    findings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What a search did."""
-
-    scope: Scope
-    why: Why
-    states: int
-    transitions: int
-    depth: int
-    performed: int  # happenings that the cores performed; the others were remembered
-    taken: frozenset[Taken]
-    seconds: float
-    stored_bytes: int
-    peak_mib: int
-    counterexample: Counterexample | None
-
-    @property
-    def rows_taken(self) -> int:
-        """How many rows of the three tables were taken (what is illegal has no row)."""
-        tables: dict[str, Table[Any, Any]] = {
-            "RouterCore": ROUTER,
-            "PrefillCore": PREFILL,
-            "DecodeCore": DECODE,
-        }
-        return sum((state, fact) in tables[core].rows for core, state, fact in self.taken)
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """How far a search has come."""
-
-    depth: int
-    states: int
-    frontier: int
-    transitions: int
-    seconds: float
 
 
 Progress = Callable[[Level], None]
@@ -108,10 +50,12 @@ def search(
     jobs: int = 1,
     symmetric: bool = True,
     ignored: frozenset[Any] = frozenset(),
+    ways_home: bool = False,
     progress: Progress = _silent,
 ) -> Report:
-    """Search a scope. `ignored` are kinds of findings that do not end it."""
-    return _Search(scope, decisions, limits or Limits(), jobs, symmetric, ignored, progress).run()
+    """Search a scope. `ignored` are kinds of findings that do not end it; `ways_home` asks for these too."""
+    search_ = _Search(scope, decisions, limits or Limits(), jobs, symmetric, ignored, ways_home, progress)
+    return search_.run()
 
 
 class _Search:
@@ -123,6 +67,7 @@ class _Search:
         jobs: int,
         symmetric: bool,  # noqa: FBT001 -- only `search` calls it
         ignored: frozenset[Any],
+        ways_home: bool,  # noqa: FBT001
         progress: Progress,
     ) -> None:
         self.scope = scope
@@ -132,8 +77,10 @@ class _Search:
         self.started = monotonic()
         self.depth = 0
         engine = Engine(scope, decisions, symmetric=symmetric)
-        self.worker = Worker(engine, ignored, self.limits.memory_mib)
-        self.others: _Crew | None = None
+        self.ways_home = ways_home
+        keeps_edges = ways_home and scope.depth is None
+        self.worker = Worker(engine, ignored, self.limits.memory_mib, keeps_edges=keeps_edges)
+        self.others: Crew | None = None
 
     def run(self) -> Report:
         self.worker.begin()
@@ -142,7 +89,7 @@ class _Search:
         try:
             while why is None:
                 if self.jobs > 1 and self.others is None and width >= self.limits.wide * self.jobs:
-                    self.others = _Crew(self.worker, self.jobs)
+                    self.others = Crew(self.worker, self.jobs)
                 width = self._level()
                 states += width
                 why = self._why_end(states, width)
@@ -190,7 +137,9 @@ class _Search:
         crew = self.others
         worker = self.worker
         found = worker.counterexample() if crew is None else crew.found
-        last = _Tally.of(worker) if crew is None else crew.tally()
+        last = Tally.of(worker) if crew is None else crew.tally()
+        homing = self._homing() if self.ways_home and why is Why.CLOSED else None
+        walks = self._walks() if self.ways_home and why is Why.DEPTH else None
         return Report(
             scope=self.scope,
             why=why,
@@ -205,97 +154,35 @@ class _Search:
             counterexample=None
             if found is None
             else Counterexample(scope=self.scope, happenings=tuple(found[0]), findings=found[1]),
+            homing=homing,
+            walks=walks,
         )
 
+    # ------------------------------------------------------------ the way home
+    def _homing(self) -> Homing | None:
+        worker, crew = self.worker, self.others
+        if worker.edges is None:
+            return None
+        own = worker.edges.share
+        if crew is None:
+            return judge(worker.engine, [own], lambda _worker, index: worker.path_to(index))
 
-# ---------------------------------------------------------------- several processes
-@dataclass(frozen=True, slots=True)
-class _Tally:
-    performed: int
-    taken: frozenset[Taken]
-    stored_bytes: int
+        def path_to(number: int, index: int) -> list[Happening]:
+            return worker.path_to(index) if number == 0 else crew.path_to(number - 1, index)
 
-    @classmethod
-    def of(cls, worker: Worker) -> "_Tally":
-        engine = worker.engine
-        return cls(engine.performed, frozenset(engine.taken), worker.stored_bytes)
+        return judge(worker.engine, [own, *crew.shares()], path_to)
 
-
-class _Crew:
-    """Forked workers. All of them speak with this process alone, level by level."""
-
-    def __init__(self, worker: Worker, jobs: int) -> None:
-        context = multiprocessing.get_context("fork")
-        self.pipes = []
-        self.processes = []
-        self.transitions = worker.transitions
-        self.peak_mib = 0
-        self.is_full = False
-        self.found: tuple[list[Happening], tuple[Finding, ...]] | None = None
-        for number in range(jobs):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(worker, number, jobs, theirs), daemon=True)
-            process.start()
-            theirs.close()
-            self.pipes.append(ours)
-            self.processes.append(process)
-
-    def level(self, depth: int) -> int:
-        """Let all workers do one level; return how many states are new."""
-        self._say("expand")
-        asked = [pipe.recv() for pipe in self.pipes]
-        for number, pipe in enumerate(self.pipes):
-            pipe.send((depth % len(self.pipes), [shares[number] for shares in asked]))
-        decided = [pipe.recv() for pipe in self.pipes]
-        for number, pipe in enumerate(self.pipes):
-            pipe.send([answers[number] for answers in decided])
-        told = [pipe.recv() for pipe in self.pipes]
-        self.transitions = sum(one[1] for one in told)
-        self.peak_mib = sum(one[2] for one in told)
-        self.is_full = any(one[4] for one in told)
-        found = [one[3] for one in told if one[3] is not None]
-        self.found = found[0] if found else None
-        return sum(one[0] for one in told)
-
-    def tally(self) -> _Tally:
-        """What all workers have together."""
-        self._say("tally")
-        tallies: Sequence[_Tally] = [pipe.recv() for pipe in self.pipes]
-        return _Tally(
-            sum(tally.performed for tally in tallies),
-            frozenset().union(*(tally.taken for tally in tallies)),
-            sum(tally.stored_bytes for tally in tallies),
+    def _walks(self) -> Walks:
+        crew = self.others
+        most = self.limits.walks_max
+        walked = [self.worker.walk_home(most)] if crew is None else crew.walk_home(most)
+        lost = [one.lost for one in walked if one.lost is not None]
+        finding = Finding(Kind.NOT_HOME, self.worker.engine.first_node(), LOST)
+        return Walks(
+            states=sum(one.states for one in walked),
+            walked=sum(one.walked for one in walked),
+            longest=max(one.longest for one in walked),
+            lost=Counterexample(scope=self.scope, happenings=tuple(lost[0]), findings=(finding,))
+            if lost
+            else None,
         )
-
-    def dismiss(self) -> None:
-        """End the workers."""
-        for pipe, process in zip(self.pipes, self.processes, strict=True):
-            if process.is_alive():  # a closed pipe alone says nothing: later workers hold its other end too
-                pipe.send("end")
-            pipe.close()
-        for process in self.processes:
-            process.join(END_SECONDS)
-            if process.is_alive():
-                process.kill()
-                process.join()
-
-    def _say(self, word: str) -> None:
-        for pipe in self.pipes:
-            pipe.send(word)
-
-
-def _serve(worker: Worker, number: int, jobs: int, pipe: Any) -> None:
-    """Work as one of several until told to end."""
-    worker.divide(number, jobs)
-    try:
-        while (word := pipe.recv()) != "end":
-            if word == "tally":
-                pipe.send(_Tally.of(worker))
-                continue
-            pipe.send(worker.expand())
-            first, asked = pipe.recv()
-            pipe.send(worker.decide(asked, first))
-            new = worker.accept(pipe.recv())
-            pipe.send((new, worker.transitions, peak_mib(), worker.counterexample(), worker.is_full))
-    except (EOFError, BrokenPipeError, KeyboardInterrupt):
-        return  # whoever asked is gone, or was interrupted and says so itself

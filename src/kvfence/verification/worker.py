@@ -9,9 +9,12 @@ import resource
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from kvfence.verification.edges import Edges
 from kvfence.verification.engine import Engine
+from kvfence.verification.homing import home_rule
 from kvfence.verification.moves import Move
 from kvfence.verification.seen import KeySet
+from kvfence.verification.walking import Walked, walk_home
 from kvfence.world import Finding
 from kvfence.world.happenings import Happening
 
@@ -32,8 +35,16 @@ def peak_mib() -> int:
 class Worker:
     """Frontier, keys and parents of one process."""
 
-    def __init__(self, engine: Engine, ignored: frozenset[Any], memory_mib: int | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        ignored: frozenset[Any],
+        memory_mib: int | None = None,
+        *,
+        keeps_edges: bool = False,
+    ) -> None:
         self.engine = engine
+        self.edges = Edges(home_rule(engine)) if keeps_edges else None
         self.memory_mib = memory_mib  # of this process; None: no bound
         self.is_full = False
         self.ignored = ignored  # kinds of findings that do not end the search
@@ -51,8 +62,9 @@ class Worker:
     def begin(self) -> None:
         """Put the first state in."""
         start = self.engine.start()
-        self.keys.add(self.engine.key_of(start))
-        self.frontier = [(self._file(ROOT, None), start)]
+        key = self.engine.key_of(start)
+        self.keys.add(key)
+        self.frontier = [(self._file(key, start, ROOT, None), start)]
 
     def divide(self, number: int, workers: int) -> None:
         """Become one of several: each keeps its share of the frontier, and of the keys."""
@@ -61,29 +73,34 @@ class Worker:
             self.memory_mib //= workers
         self.frontier = self.frontier[number::workers]
         self.transitions = self.transitions if number == 0 else 0
+        if self.edges is not None:
+            self.edges.divide()
 
     # ------------------------------------------------------------ one level
     def expand(self) -> list[bytes]:
         """Make all successors of the frontier; return the keys that each owner is to be asked about."""
-        engine, fresh = self.engine, self._fresh
+        engine, fresh, edges = self.engine, self._fresh, self.edges
         enabled, after, key_of = engine.enabled, engine.after, engine.key_of
-        raw: set[State] = set()
+        raw: dict[State, int] = {}
         for done, (index, state) in enumerate(self.frontier):
             if done % LOOK_EVERY == 0 and self._is_over():
                 break
+            if edges is not None:
+                edges.leave(index)
             for move in enabled(state):
                 new, findings = after(state, move)
                 self.transitions += 1
                 if findings and self.found is None:
                     self._judge(index, move, findings)
-                if new in raw:
-                    continue
-                if len(raw) >= RAW_MAX:
-                    raw.clear()
-                raw.add(new)
-                key = key_of(new)
-                if key not in fresh:
-                    fresh[key] = (new, index, move)
+                key = raw.get(new)
+                if key is None:
+                    if len(raw) >= RAW_MAX:
+                        raw.clear()
+                    key = raw[new] = key_of(new)
+                    if key not in fresh:
+                        fresh[key] = (new, index, move)
+                if edges is not None and new[-1] is state[-1]:
+                    edges.add(key, move)
             if self.found is not None:
                 break
         shares = [array("Q") for _ in range(self.workers)]
@@ -117,12 +134,14 @@ class Worker:
         workers = self.workers
         for key, (state, parent, move) in self._fresh.items():
             if next(told[key % workers]):
-                frontier.append((self._file(parent, move), state))
+                frontier.append((self._file(key, state, parent, move), state))
         self._fresh.clear()
         self.frontier = frontier
         return len(frontier)
 
-    def _file(self, parent: int, move: Move | None) -> int:
+    def _file(self, key: int, state: "State", parent: int, move: Move | None) -> int:
+        if self.edges is not None:
+            self.edges.file(key, state)
         if move is not None and move.number is None:
             move.number = len(self.moves)
             self.moves.append(move)
@@ -139,6 +158,11 @@ class Worker:
             index = self.parents[index]
         return happenings[::-1]
 
+    def walk_home(self, walks_max: int) -> Walked:
+        """Walk home from the latest level."""
+        rule = home_rule(self.engine)
+        return walk_home(self.engine, rule, self.frontier, walks_max // self.workers, self.path_to)
+
     def counterexample(self) -> tuple[list[Happening], tuple[Finding, ...]] | None:
         """The shortest way to what was found at this level, if anything was."""
         if self.found is None:
@@ -148,5 +172,6 @@ class Worker:
 
     @property
     def stored_bytes(self) -> int:
-        """What is kept for good: keys and parents."""
-        return self.keys.bytes + self.parents.itemsize * 2 * len(self.parents)
+        """What is kept for good: keys, parents, and edges where they are wanted."""
+        edges = 0 if self.edges is None else self.edges.share.bytes
+        return self.keys.bytes + self.parents.itemsize * 2 * len(self.parents) + edges
