@@ -7,56 +7,15 @@ by the counter it was given; none of its words is used for needles, answers or m
 import random
 from collections.abc import Callable
 
-_THINGS = [
-    "river",
-    "garden",
-    "window",
-    "paper",
-    "morning",
-    "market",
-    "bridge",
-    "mountain",
-    "kitchen",
-    "letter",
-    "summer",
-    "village",
-    "station",
-    "forest",
-    "harbor",
-    "engine",
-    "button",
-    "carpet",
-    "doctor",
-    "farmer",
-    "singer",
-    "teacher",
-    "flower",
-    "basket",
-    "bottle",
-    "corner",
-    "dinner",
-    "hammer",
-    "island",
-    "jacket",
-    "ladder",
-    "mirror",
-    "needle",
-    "orange",
-    "pencil",
-    "pillow",
-    "rabbit",
-    "saddle",
-    "stable",
-    "ticket",
-    "tunnel",
-    "turtle",
-    "valley",
-    "violin",
-    "wagon",
-    "winter",
-]
-_DID = ["stood", "lay", "waited", "slept", "moved", "turned", "rested", "sat"]
-_WHERE = ["near", "behind", "beside", "before", "under", "above"]
+_THINGS_TEXT = """
+    river garden window paper morning market bridge mountain kitchen letter summer village station forest
+    harbor engine button carpet doctor farmer singer teacher flower basket bottle corner dinner hammer
+    island jacket ladder mirror needle orange pencil pillow rabbit saddle stable ticket tunnel turtle
+    valley violin wagon winter
+"""
+_THINGS = tuple(_THINGS_TEXT.split())
+_DID = ("stood", "lay", "waited", "slept", "moved", "turned", "rested", "sat")
+_WHERE = ("near", "behind", "beside", "before", "under", "above")
 _SAMPLE_WORDS = 400
 _CORRECTIONS_MAX = 6
 
