@@ -35,7 +35,7 @@ from kvfence.check.sse import EventReader, EventTooLongError, ServerEvent
 
 DONE = "[DONE]"
 MESSAGE_CHARS_MAX = 2_000
-RAW_CHARS_MAX = 1 << 18
+RAW_CHARS_MAX = 1 << 20
 SHOWN_CHARS_MAX = 200
 CHOICE_MAX = 1_024
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
