@@ -54,11 +54,12 @@ def detectable_shift(spread: float, pairs: int, *, alpha: float = 0.01, power: f
 
     `spread` is the standard deviation of differences where there is no effect (`spread_of`). By the normal
     approximation with the signed-rank test's efficiency: E. L. Lehmann, "Nonparametrics" (1975), section 4.2.
+    Two pairs are given up, because with few of them the approximation promises too much.
     """
-    invariant(pairs > 0, "no pair shows no shift")
+    invariant(pairs > 2, "two pairs show nothing")
     normal = NormalDist()
     z_values = normal.inv_cdf(1 - alpha) + normal.inv_cdf(power)
-    return z_values * spread / math.sqrt(pairs * _RANK_EFFICIENCY)
+    return z_values * spread / math.sqrt((pairs - 2) * _RANK_EFFICIENCY)
 
 
 def spread_of(differences: Sequence[float]) -> float:
