@@ -13,6 +13,7 @@ from tests.serving.seam.world import World
 
 from kvfence.faults import CATALOGUE, SWITCHES, Layer, faulty_decisions
 from kvfence.kv import FenceLevel
+from kvfence.kv.seal import SEAL_DTYPE
 from kvfence.protocol.errors import InvariantError
 from kvfence.protocol.words import RefusalCode, Role
 from kvfence.serving.control import Received
@@ -112,12 +113,21 @@ def run(weather, seed, decisions, *, sealed):
 
 
 class WatchedWorld(World):
-    """A seam world that also looks at every page that lands: its slots are the lease's tenant's, or zero."""
+    """A seam world that also looks at every page that lands: its slots are the lease's tenant's, or zero.
+
+    Where seals are verified a page with something in its unused slots is refused: those are left to them.
+    """
 
     def __init__(self, *arguments, **keywords):
         self._tenants = {}
         self._spoke = set()
         super().__init__(*arguments, **keywords)
+
+    def slots_judged(self, landing):
+        """How many slots of a page that lands are looked at here."""
+        if self.level is FenceLevel.OFF or not self.decisions.verifies_seals():
+            return PAGE_TOKENS
+        return int(np.frombuffer(landing.trailer, SEAL_DTYPE)["valid_tokens"][0])
 
     def hear(self, peer, inbound):
         """Remember whose each lease is, and which layer said no."""
@@ -151,7 +161,8 @@ class WatchedWorld(World):
         tenant = self._tenants[landing.lease]
         numbers = np.frombuffer(landing.payload, np.float32)
         slots = numbers[V_FLOATS:][: 2 * PAGE_TOKENS].reshape(PAGE_TOKENS, 2)
-        foreign = [slot.tolist() for slot in slots if slot.any() and slot[1] != tenant]
+        judged = slots[: self.slots_judged(landing)]
+        foreign = [slot.tolist() for slot in judged if slot.any() and slot[1] != tenant]
         if foreign:
             raise ForeignRead(f"a page of {landing.lease} leaves with {foreign}, for tenant {tenant}")
         super().land(landing, first_half=first_half)

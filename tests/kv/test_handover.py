@@ -1,9 +1,10 @@
 import pytest
-from tests.kv.pools import PAGE_TOKENS, Handover, key_of, lease_of, write_sealed
+from tests.kv.pools import LAYOUT, PAGE_TOKENS, Handover, fill, key_of, lease_of, write_sealed
 
 from kvfence.kv.handover import HandoverResult, verify_handover
 from kvfence.kv.own_pages import open_page
 from kvfence.kv.seal import stamp_unwritten
+from kvfence.kv.sealer import PageSealer
 from kvfence.kv.sweep import scrub_pages
 from kvfence.protocol.errors import InvariantError
 from kvfence.protocol.words import IntegrityReason, LeaseId, PageRef
@@ -113,6 +114,35 @@ def test_junk_in_the_unused_slots_is_torn():
     page = handover.refs[-1].page
     handover.target.payload(page)[region.offset + (PAGE_TOKENS - 1) * region.slot_bytes] = 1
     assert verify(handover).poisoned == (page,)
+
+
+@pytest.mark.parametrize("valid", range(1, PAGE_TOKENS))
+@pytest.mark.parametrize("zeroes", [True, False])
+def test_what_a_writer_left_in_the_unused_slots_is_torn_though_its_digest_is_right(valid, zeroes):
+    handover = Handover(2 * PAGE_TOKENS + valid)
+    handover.sealer = PageSealer(handover.source, zeroes=zeroes)
+    for ordinal, source in enumerate(handover.sources):
+        fill(handover.source, source.page, seed=ordinal)
+        handover.sealer.seal_page(source, handover.valid_tokens(ordinal))
+    handover.write()
+    page = handover.refs[-1].page
+    torn = HandoverResult(IntegrityReason.SEAL_TORN, (page,), verified_pages=2)
+    assert verify(handover) == (HandoverResult(None, (), verified_pages=3) if zeroes else torn)
+
+
+@pytest.mark.parametrize("region", range(len(LAYOUT.regions)))
+@pytest.mark.parametrize("is_last_byte", [False, True])
+def test_one_byte_that_is_not_zero_in_any_region_is_seen(region, is_last_byte):
+    handover = Handover(PAGE_TOKENS + 1)
+    handover.sealer = PageSealer(handover.source, zeroes=False)
+    first, last = handover.sources
+    handover.sealer.seal_page(first, PAGE_TOKENS)
+    payload, place = handover.source.payload(last.page), LAYOUT.regions[region]
+    payload[:] = 0
+    payload[place.offset + (place.region_bytes - 1 if is_last_byte else place.slot_bytes)] = 1
+    handover.sealer.seal_page(last, 1)
+    handover.write()
+    assert verify(handover).reason is IntegrityReason.SEAL_TORN
 
 
 @prompts

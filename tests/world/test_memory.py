@@ -27,6 +27,13 @@ def test_each_fault_of_a_page_has_its_reason(page, fault):
     assert seal_fault(page, GOOD._replace(digest=None)) is fault
 
 
+def test_unused_slots_are_zero_or_the_page_is_torn():
+    partial = GOOD._replace(valid=1)
+    clean = (SLOTS[0], None)
+    assert seal_fault(Page(partial._replace(digest=digest_of(clean)), clean), partial) is None
+    assert seal_fault(Page(partial, SLOTS), partial) is IntegrityReason.SEAL_TORN
+
+
 def test_a_digest_sees_content_and_not_the_lease_under_which_it_came():
     moved = tuple(slot._replace(lease=OTHER) for slot in SLOTS)
     assert digest_of(moved) == digest_of(SLOTS)

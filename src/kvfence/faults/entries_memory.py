@@ -10,7 +10,7 @@ MEMORY = (
         decisions=("zeroes_unused_slots",),
         what="A partly filled page leaves the prefill node with whatever stood in the rest of it.",
         leaks="Bytes of an earlier prompt reach a decode node in the page of another tenant.",
-        caught_by=(Layer.EXPLORER, Layer.SIMULATOR),
+        caught_by=(Layer.SEAL, Layer.EXPLORER, Layer.SIMULATOR),
     ),
     Fault(
         name="unscrubbed-reuse/dirty-added-page",

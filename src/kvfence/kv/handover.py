@@ -2,7 +2,8 @@
 
 Rules: the trailers are read once and judged as read. A page that still has decode's own "unwritten"
 stamp was never written: that fails the hand-over, but the page is no danger. A header of another lease,
-epoch, ordinal or kind is foreign; a tag or digest that does not verify is torn; both poison their page.
+epoch, ordinal or kind is foreign; a tag or digest that does not verify is torn, and so is a last page whose
+unused slots are not zeros, for its digest is that of a page in which they are; both poison their page.
 All pages are judged even after the first fault, so that the list of poisoned ones is whole.
 
 It looks once. What is written after it looked is prevented by the writer having closed, and watched for
@@ -11,6 +12,8 @@ by the guard.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +33,7 @@ from kvfence.protocol.errors import invariant
 from kvfence.protocol.words import IntegrityReason, LeaseId, PageRef
 
 Mask = npt.NDArray[np.bool_]
+_SHAPE = attrgetter("slot_bytes", "region_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,10 @@ def verify_handover(
     foreign = ~(unwritten | (own & (seen[:, 0] == expected[0])))
     candidates = ~(unwritten | foreign)
     trailers = seen.view(SEAL_DTYPE).reshape(-1)
-    torn = candidates & ~_intact(
-        pool, key, pages, trailers, candidates, _valid_tokens(refs, tokens, page_tokens)
-    )
+    valid_tokens = _valid_tokens(refs, tokens, page_tokens)
+    torn = candidates & ~_intact(pool, key, pages, trailers, candidates, valid_tokens)
+    if candidates[-1] and not torn[-1] and valid_tokens[-1] < page_tokens:
+        torn[-1] = not _is_zero_from(pool, int(pages[-1]), int(valid_tokens[-1]))
     reason = _gravest(foreign, torn, unwritten)
     poisoned = tuple(pages[foreign | torn].tolist())
     return HandoverResult(reason, poisoned, verified_pages=int((candidates & ~torn).sum()))
@@ -92,6 +97,19 @@ def _intact(
         digest = digest_page(pool.payload(int(pages[index])))
         intact[index] = digest == trailers["digest"][index].tobytes()
     return intact
+
+
+def _is_zero_from(pool: Pool, page: int, first_slot: int) -> bool:
+    """Whether the writer zeroed the unused slots (law 2). Only the last page of a lease has any."""
+    payload = pool.payload(page)
+    # Regions lie side by side: those of one shape are looked at as one array [regions, bytes of a region].
+    for (slot_bytes, region_bytes), alike in groupby(pool.layout.regions, _SHAPE):
+        regions = list(alike)
+        start = regions[0].offset
+        block = payload[start : start + len(regions) * region_bytes].reshape(len(regions), region_bytes)
+        if block[:, first_slot * slot_bytes :].any():
+            return False
+    return True
 
 
 def _gravest(foreign: Mask, torn: Mask, unwritten: Mask) -> IntegrityReason | None:

@@ -72,6 +72,6 @@ def seal_fault(page: Page, expected: Seal) -> IntegrityReason | None:
         return IntegrityReason.SEAL_FOREIGN
     if seal.digest is None:
         return IntegrityReason.SEAL_UNWRITTEN
-    if seal.digest != digest_of(page.slots) or seal.valid != expected.valid:
-        return IntegrityReason.SEAL_TORN
-    return None
+    is_intact = seal.digest == digest_of(page.slots) and seal.valid == expected.valid
+    is_zero = not any(page.slots[expected.valid :])
+    return None if is_intact and is_zero else IntegrityReason.SEAL_TORN
