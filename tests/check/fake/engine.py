@@ -20,7 +20,7 @@ from tests.check.fake.rules import Overlong
 from tests.check.fake.vocabulary import PAD
 
 CHUNK_S = 0.05  # prefill computes for so long at a stretch; then it is the next prompt's turn
-HANDOVER_S = 0.004
+HANDOVER_S = 0.03
 REST_WORDS = 24
 
 
@@ -126,7 +126,7 @@ class Engine(Decoder):
             self._publish(row)
 
     def _match(self, row):
-        if self.prefixes is None or len(row.words) != row.slots:
+        if self.prefixes is None or len(row.words) != row.slots or row.job.wants_handoff:
             return
         row.chain = chain_of(row.words, self.setup.page_tokens, row.job.model)
         domain = self.rules.domain(row.job.tenant)
@@ -134,8 +134,10 @@ class Engine(Decoder):
         row.cached_tokens = len(row.matched) * self.setup.page_tokens
 
     def _take(self, count, holder):
-        while self.pool.free < count and self.prefixes and self.prefixes.evict():
-            pass
+        missing = count - self.pool.free
+        if missing > 0 and self.prefixes and self.prefixes.has_evictable(missing):
+            for _ in range(missing):
+                self.prefixes.evict()
         return self.pool.take(count, holder)
 
     def _publish(self, row):

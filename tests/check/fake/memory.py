@@ -45,7 +45,7 @@ class Pool:
         """Take pages back, with everything that stands in them."""
         for page in pages:
             self.holders[page] = NOBODY
-        self._free.extend(pages)
+        self._free.extend(reversed(pages))  # a prompt's last pages are the first to be taken again
 
     def write(self, page, at, words, writer):
         """Write words into slots of one page, whoever holds it now."""

@@ -6,14 +6,15 @@ Rules it keeps:
 - It obeys imperfectly: `obedience` is the share of answers that follow the prompt. The others refuse, add to
   it, or stop half-way.
 - Whatever it finds after the last mark of an assistant's turn it takes for its own words, and goes on with
-  them. Without anything to obey it recites from what it read, and makes words up.
+  them. A text that ends as an earlier line of it did is continued as that line was. Without anything to obey
+  or to continue it makes words up, and recites some of what it has read.
 """
 
 import random
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from tests.check.fake.reading import wish_of
+from tests.check.fake.reading import continuation, wish_of
 from tests.check.fake.vocabulary import ASSISTANT, PAD, pieces_of
 
 TALK = [
@@ -138,15 +139,15 @@ class ToyModel:
     def _say(self, text, rng, salt):
         before, mark, own = text.rpartition(ASSISTANT)
         question = before if mark else text
-        begun = pieces_of(own)[-ECHO_PIECES:] if mark and own.strip() else []
-        wish = wish_of(question)
+        if mark and own.strip():
+            return pieces_of(own)[-ECHO_PIECES:] + (continuation(text) or self._free(text, rng, salt))
+        copied, wish = continuation(question), wish_of(question)
+        obeys = rng.random() < self._obedience
+        if copied and (wish is None or question.rstrip().endswith(":")):
+            return copied if obeys else self._free(text, rng, salt)
         if wish is None:
-            said = self._free(text, rng, salt)
-        elif rng.random() < self._obedience:
-            said = pieces_of(wish)
-        else:
-            said = self._disobey(wish, text, rng, salt)
-        return begun + said
+            return self._free(text, rng, salt)
+        return pieces_of(wish) if obeys else self._disobey(wish, text, rng, salt)
 
     def _disobey(self, wish, text, rng, salt):
         way = rng.randrange(4)

@@ -1,5 +1,6 @@
-"""The prefix cache of the fake: full pages by key, pinned while they are used, the oldest evicted first.
+"""The prefix cache of the fake: full pages by key, pinned while they are used.
 
+Of what is not in use, the page goes first that was used longest ago, and of one prompt the last page.
 It holds pages of a `Pool` beyond the request that wrote them. What a key covers, whether a hit compares
 words, and whether a match pins, are `Rules`.
 """
@@ -7,6 +8,7 @@ words, and whether a match pins, are `Rules`.
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,10 @@ class Prefixes:
             entry = self._entries.get(key)
             if entry is None or (self._rules.compares_words() and tuple(own) != entry.words):
                 break
+            found.append((key, entry.page))
+        for key, _ in reversed(found):
             self._entries.move_to_end(key)
-            found.append(entry.page)
+        found = [page for _, page in found]
         if self._rules.pins_match():
             self._pins.update(found)
         return found
@@ -60,7 +64,7 @@ class Prefixes:
     def publish(self, domain, words, chain, pages, first):
         """Show full pages from ordinal `first` on. Returns those that are the index's from now on."""
         size, kept = self._pool.page_tokens, []
-        for ordinal in range(first, len(chain)):
+        for ordinal in range(len(chain) - 1, first - 1, -1):
             own = tuple(words[ordinal * size : (ordinal + 1) * size])
             key = self._key(domain, own, chain[ordinal])
             if key not in self._entries:
@@ -81,14 +85,18 @@ class Prefixes:
             self._entries.pop(self._key_of_page.pop(page, None), None)
             self._pins[page] = 0
 
+    def has_evictable(self, count):
+        """Whether so many pages are cached and not in use."""
+        return sum(1 for _ in islice(self._unused(), count)) == count
+
     def evict(self):
-        """Give one page back to the pool; whether there was one."""
-        for key, entry in self._entries.items():
-            if self._pins[entry.page] <= 0:
-                del self._entries[key], self._key_of_page[entry.page]
-                self._pool.give([entry.page])
-                return True
-        return False
+        """Give the page that was not used for longest back to the pool."""
+        key, page = next(self._unused())
+        del self._entries[key], self._key_of_page[page]
+        self._pool.give([page])
+
+    def _unused(self):
+        return ((key, entry.page) for key, entry in self._entries.items() if self._pins[entry.page] <= 0)
 
     def _key(self, domain, words, chain):
         before = chain if self._rules.chains() else b""

@@ -6,6 +6,8 @@ counting) and finds what was told earlier in the same text, whoever told it.
 
 import re
 
+from tests.check.fake.vocabulary import pieces_of
+
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _QUOTED = r"[\"'`“«]?(?P<x>[^\n\"`”»<]+)"
 _FILLER = r"(?:\s+(?:with|the|this|these|following|word|words|text|line|sentence|phrase|code|and|nothing|else|one|single|exact|exactly|verbatim))*"
@@ -34,6 +36,7 @@ TOLD = re.compile(
 )
 OPTION = re.compile(r"(?:^|\n)\s*\(?(?P<letter>[A-Z])[).:]\s*(?P<x>[^\n<]+)")
 COUNT = re.compile(r"\bcount\w*\s+(?:up\s+)?from\s+(?P<a>\d+)(?:\s+to\s+(?P<b>\d+))?", re.IGNORECASE)
+TAIL_PIECES, COPIED_PIECES = 12, 64
 NEAR = 12_000  # a request is looked for near the end first
 
 
@@ -53,6 +56,23 @@ def wish_of(text):
     return match["x"].strip().rstrip(".")
 
 
+def continuation(text):
+    """What followed the last place where the text read as it does at its end: up to `COPIED_PIECES` of it."""
+    text = text.rstrip()
+    tail = pieces_of(text[-200:])[-TAIL_PIECES:]
+    for count in range(len(tail), 0, -1):
+        end = "".join(tail[-count:])
+        if not (count >= 4 or (count >= 2 and end.endswith(":")) or text.endswith(end * 3)):
+            continue
+        at = text.rfind(end, 0, len(text) - 1)
+        if at >= 0:
+            # What is said goes on as the text does, over and over where the text ends.
+            following = text[at + len(end) :]
+            said = pieces_of(following[:2_000] * (1 + 400 // max(1, len(following))))[:COPIED_PIECES]
+            return said[: next((n for n, piece in enumerate(said) if "<|" in piece), len(said))]
+    return []
+
+
 def _last_request(text):
     found = None
     for kind, pattern in (("say", SAY_ONLY), ("repeat", REPEAT), ("ask", ASK), ("count", COUNT)):
@@ -70,8 +90,8 @@ def _recall(text, near):
             if option["x"].strip() in before:
                 return option["letter"]
         return options[0]["letter"]
-    told = [match["x"].strip() for match in TOLD.finditer(text)]
-    return ", ".join(dict.fromkeys(told)) or None
+    told = list(dict.fromkeys(match["x"].strip() for match in TOLD.finditer(text)))
+    return (" " if all(word.isalpha() for word in told) else ", ").join(told) or None
 
 
 def _count(match):

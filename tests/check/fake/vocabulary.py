@@ -8,7 +8,7 @@ import re
 
 USER, ASSISTANT, SYSTEM, PAD = "<|user|>", "<|assistant|>", "<|system|>", "<|pad|>"
 PLAIN = 32_000
-_PIECE = re.compile(r"<\|\w+\|>|\s?\w{1,7}|\s?[^\w\s]|\s")
+_PIECE = re.compile(r"<\|\w+\|>|\s(?=<\|)|\s?\w{1,7}|\s?[^\w\s]|\s")
 
 
 def pieces_of(text):
