@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kvfence.check.scenario import Outcome, Scenario, Sighting
-from kvfence.check.statistics import holm
+from kvfence.check.statistics import holm, rule_of_three
 from kvfence.report import Bound, Cost, Finding, Verdict
 
 ALPHA = 0.01  # of the whole run
@@ -31,7 +31,7 @@ def bound_of(outcome: Outcome) -> Bound | None:
     n, c, d = outcome.opportunities, outcome.co_residence, outcome.sensitivity
     if not (n and c and d):
         return None
-    return Bound(opportunities=n, co_residence=c, sensitivity=d, upper_95=min(1.0, 3 / (n * c * d)))
+    return rule_of_three(n, c, d)
 
 
 def without_false_calm(outcome: Outcome) -> Outcome:
