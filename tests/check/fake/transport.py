@@ -85,7 +85,7 @@ class _Exchange:
     def disconnect(self):
         """The client is gone."""
         self._gone.set()
-        if self.started.done():
+        if self.started.done() and not self.started.cancelled():
             self.started.exception()  # it was told, or nobody asks any more
 
     async def wait(self, what, kind):
