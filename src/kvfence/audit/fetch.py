@@ -1,0 +1,187 @@
+"""Asking a running node: a handful of GET requests, bounded in bytes and time, which change nothing.
+
+Rules it keeps:
+- Only the paths below are asked for. llama.cpp's `/slots` shows what other people ask: it is not among them.
+- Each is asked without a key first, which shows what is open to anyone; with the key only where that was
+  refused, and only at the address that was named: a redirect to another host is not followed.
+- A key is never in a page, a note or an error.
+"""
+
+import asyncio
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from kvfence import __version__
+from kvfence.audit.deployment import Access
+from kvfence.audit.page import Page, page_of
+from kvfence.protocol.errors import OperatorError
+
+PATHS = (
+    "/v1/models",
+    "/server_info",
+    "/get_server_info",
+    "/version",
+    "/metrics",
+    "/props",
+    "/info",
+    "/api/version",
+    "/api/ps",
+    "/v2",
+    "/v1/capacity",
+)
+# The older name is asked for only where the newer one is not known.
+ONLY_WITHOUT = {"/get_server_info": "/server_info"}
+BODY_BYTES_MAX = 16 << 20
+REDIRECTS_MAX = 2
+PATHS_SECONDS_FACTOR = 6  # all paths of a node together take at most so many times the time-out of one
+REFUSALS = (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one path came to. `status` None: there was no answer, for the reason `failure`."""
+
+    status: int | None
+    body: bytes = b""
+    failure: str | None = None
+
+
+@dataclass(slots=True)
+class Fetched:
+    """What a node answered. `open_paths` gave 200 without a key; `failure`: it could not be asked at all."""
+
+    pages: list[Page] = field(default_factory=list)
+    open_paths: list[str] = field(default_factory=list)
+    refused_paths: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failure: str | None = None
+
+
+def make_client(access: Access, transport: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncClient:
+    """Return a client that trusts what it was told to. Raises OperatorError for a bad CA file or proxy."""
+    try:
+        return httpx.AsyncClient(
+            transport=transport,
+            verify=_trust(access.ca_file),
+            proxy=None if transport is not None else access.proxy,
+            timeout=access.timeout_s,
+            headers={"User-Agent": f"kvfence/{__version__} audit"},
+            follow_redirects=False,
+            trust_env=False,
+        )
+    except (ValueError, httpx.InvalidURL) as error:
+        raise OperatorError(
+            f"the proxy {access.proxy!r} is no address: write it as http://host:port"
+        ) from error
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise OperatorError(
+            f"the CA file {ca_file} cannot be used: {error}; name a file of PEM certificates"
+        ) from error
+
+
+async def fetch_node(client: httpx.AsyncClient, url: str, key: str | None, timeout_s: float) -> Fetched:
+    """Ask a node for every path."""
+    fetched = Fetched()
+    try:
+        async with asyncio.timeout(timeout_s * PATHS_SECONDS_FACTOR):
+            await _ask_all(client, url, key, fetched)
+    except TimeoutError:
+        fetched.notes.append(
+            f"it took longer than {timeout_s * PATHS_SECONDS_FACTOR:g} s: some paths were not asked for"
+        )
+        if not fetched.pages:
+            fetched.failure = fetched.failure or "it did not answer in time"
+    return fetched
+
+
+async def _ask_all(client: httpx.AsyncClient, url: str, key: str | None, fetched: Fetched) -> None:
+    statuses: dict[str, int | None] = {}
+    for path in PATHS:
+        if path in ONLY_WITHOUT and statuses.get(ONLY_WITHOUT[path]) == httpx.codes.OK:
+            continue
+        answer = await ask(client, url, path)
+        if answer.status == httpx.codes.OK:
+            fetched.open_paths.append(path)
+        elif answer.status in REFUSALS and key is not None:
+            answer = await ask(client, url, path, key)
+        statuses[path] = answer.status
+        if answer.status is None and all(status is None for status in statuses.values()):
+            fetched.failure = answer.failure
+            return
+        _keep(fetched, path, answer)
+    refused = len(fetched.refused_paths)
+    if refused and not fetched.pages:
+        fetched.failure = (
+            "it refuses the key that was given" if key is not None else "it wants a key, and none was given"
+        )
+
+
+def _keep(fetched: Fetched, path: str, answer: Answer) -> None:
+    if answer.status == httpx.codes.OK:
+        fetched.pages.append(page_of(path, f"GET {path}", answer.body))
+    elif answer.status in REFUSALS:
+        fetched.refused_paths.append(path)
+    if answer.failure is not None:
+        fetched.notes.append(f"GET {path}: {answer.failure}")
+
+
+async def ask(client: httpx.AsyncClient, url: str, path: str, key: str | None = None) -> Answer:
+    """GET one path, following redirects only on the same host."""
+    address = base_of(url) + path
+    for _ in range(REDIRECTS_MAX + 1):
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        try:
+            async with client.stream("GET", address, headers=headers) as response:
+                if not response.is_redirect:
+                    return await _body_of(response)
+                target = urljoin(address, response.headers.get("location", ""))
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, ValueError) as error:
+            return Answer(None, failure=reason_of(error))
+        if _host(target) != _host(address):
+            return Answer(None, failure="it redirects to another host, which was not followed")
+        address = target
+    return Answer(None, failure=f"it redirects more than {REDIRECTS_MAX} times")
+
+
+async def _body_of(response: httpx.Response) -> Answer:
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            why = f"it has more than {BODY_BYTES_MAX:,} bytes and was cut there"
+            return Answer(response.status_code, bytes(body[:BODY_BYTES_MAX]), why)
+    return Answer(response.status_code, bytes(body))
+
+
+def base_of(url: str) -> str:
+    """The address below which the paths are: without a trailing slash or `/v1`."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/v1').rstrip('/')}"
+
+
+def _host(address: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.hostname, parts.port
+
+
+def reason_of(error: Exception) -> str:
+    """Why there was no answer, in words that hold nothing that was sent."""
+    if isinstance(error, httpx.TimeoutException):
+        return "it did not answer in time"
+    text = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return "its certificate is not trusted: name the CA with --ca-file"
+    if isinstance(error, httpx.ConnectError):
+        return "TLS failed" if "SSL" in text else "nothing answers at this address"
+    if isinstance(error, httpx.ProxyError):
+        return "the proxy refused"
+    return f"it broke off ({type(error).__name__})"

@@ -1,0 +1,206 @@
+"""Looking through a log, line by line: which forms of which engine stand in it, the last of each rank.
+
+Rules it keeps:
+- A log may have gigabytes: a line is looked at once, only if one of the literal needles is in it, and what is
+  kept is bounded whatever the log holds.
+- Colours, and what container tools write before a line, are taken away first; whose line it was is told.
+- A log that holds several starts is divided at each: the last one of each identity speaks.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+LINE_CHARACTERS_MAX = 65_536
+RANKS_MAX = 4_096
+VALUES_PER_RANK_MAX = 8
+STARTS_MAX = 256
+GROUP_CHARACTERS_MAX = 200
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# `kubectl logs --prefix`, and `docker compose logs`.
+_WHOSE = re.compile(r"\[pod/([\w./-]{1,200})\] |([\w.-]{1,100}?) +\| ")
+_RANK = re.compile(r"(?<![A-Za-z0-9])((?:DP|TP|PP|EP|RANK|rank) ?\d+)(?![A-Za-z0-9])")
+_HEAD_CHARACTERS = 160  # a rank stands before the words
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of line. `needle` is a literal part of every such line; `pattern` has named groups.
+
+    `is_mark`: the line shows which engine wrote it. `is_start`: with it a new process begins. `is_identity`:
+    the values of its groups tell nodes apart that wrote into one log.
+    """
+
+    name: str
+    needle: str
+    pattern: re.Pattern[str]
+    is_mark: bool = True
+    is_start: bool = False
+    is_identity: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A line of a form: its number in the log, from 1, the rank that wrote it, and its groups."""
+
+    line: int
+    rank: str
+    groups: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Hits:
+    """What one start left of each form, bounded. `log` is the name of the log."""
+
+    log: str = ""
+    by_form: dict[str, dict[str, list[Hit]]] = field(default_factory=dict)
+
+    def add(self, form: str, hit: Hit) -> None:
+        """Keep it as the last of its rank; the same values again only move it."""
+        ranks = self.by_form.setdefault(form, {})
+        if hit.rank not in ranks and len(ranks) >= RANKS_MAX:
+            return
+        values = ranks.setdefault(hit.rank, [])
+        values[:] = [kept for kept in values if kept.groups != hit.groups][1 - VALUES_PER_RANK_MAX :]
+        values.append(hit)
+
+    def last(self, form: str) -> list[Hit]:
+        """The last line of each rank."""
+        return [values[-1] for values in self.by_form.get(form, {}).values()]
+
+    def every(self, form: str) -> list[Hit]:
+        """Lines of different values, the latest ones of each rank."""
+        return [hit for values in self.by_form.get(form, {}).values() for hit in values]
+
+    def latest(self, form: str) -> Hit | None:
+        """The very last line of a form."""
+        return max(self.last(form), key=lambda hit: hit.line, default=None)
+
+    def has(self, form: str) -> bool:
+        """Whether there was such a line."""
+        return form in self.by_form
+
+    def identity(self, forms: Sequence[Form]) -> tuple[tuple[str, str], ...]:
+        """What tells this start's node from others."""
+        found = [hit for form in forms if form.is_identity and (hit := self.latest(form.name)) is not None]
+        return tuple(sorted((name, value) for hit in found for name, value in hit.groups.items()))
+
+    def marks(self, forms: Sequence[Form]) -> int:
+        """How many different forms that only this engine writes are there."""
+        return sum(1 for form in forms if form.is_mark and form.name in self.by_form)
+
+
+@dataclass(slots=True)
+class Starts:
+    """The starts in one log of one engine's forms; the first begins with the log."""
+
+    hits: list[Hits]
+    count: int = 0
+
+    def begin(self, log: str) -> None:
+        """A new process begins; what was before its first line stays with the first."""
+        self.count += 1
+        if self.count > 1:
+            if len(self.hits) >= STARTS_MAX:
+                del self.hits[0]
+            self.hits.append(Hits(log))
+
+
+class LogScan:
+    """Scans one log for the forms of all engines: `feed` lines, then ask `starts`."""
+
+    def __init__(self, log: str, forms: Mapping[str, Sequence[Form]]) -> None:
+        """`forms` by engine; `log` is the name that figures say they were read in."""
+        self._log = log
+        self._forms: dict[str, list[tuple[str, Form]]] = {}
+        for engine, several in forms.items():
+            for form in several:
+                self._forms.setdefault(form.needle, []).append((engine, form))
+        needles = sorted(self._forms, key=len, reverse=True)
+        self._any = re.compile("|".join(map(re.escape, needles)))
+        self._starts = {engine: Starts([Hits(log)]) for engine in forms}
+        self.lines = 0
+
+    def feed(self, line: str, number: int) -> None:
+        """Look at one line; `number` is where it stands in the file."""
+        self.lines += 1
+        if self._any.search(line) is None:
+            return
+        rank = "/".join(_RANK.findall(line[:_HEAD_CHARACTERS]))
+        for needle, several in self._forms.items():
+            if needle not in line:
+                continue
+            for engine, form in several:
+                found = form.pattern.search(line)
+                if found is not None:
+                    self._keep(engine, form, Hit(number, rank, _groups(found)))
+
+    def _keep(self, engine: str, form: Form, hit: Hit) -> None:
+        starts = self._starts[engine]
+        if form.is_start:
+            starts.begin(self._log)
+        starts.hits[-1].add(form.name, hit)
+
+    def starts(self, engine: str, forms: Sequence[Form]) -> tuple[Hits, ...]:
+        """Of each identity the last start, in the order of their lines; at least one, which may be empty."""
+        latest: dict[tuple[tuple[str, str], ...], Hits] = {}
+        for hits in self._starts[engine].hits:
+            if not hits.by_form and len(self._starts[engine].hits) > 1:
+                continue
+            identity = hits.identity(forms)
+            latest.pop(identity, None)
+            latest[identity] = hits
+        return tuple(latest.values()) or (Hits(self._log),)
+
+    def count_of_starts(self, engine: str) -> int:
+        """How often a process began in this log."""
+        return self._starts[engine].count
+
+
+def _groups(found: re.Match[str]) -> dict[str, str]:
+    return {
+        name: value[:GROUP_CHARACTERS_MAX] for name, value in found.groupdict().items() if value is not None
+    }
+
+
+def unwrapped(line: str) -> tuple[str | None, str]:
+    """(whose line it was, if a container tool said it; the line without colours, prefix and wrapping)."""
+    if "\x1b" in line:
+        line = _ANSI.sub("", line)
+    line = line.rstrip("\r\n")
+    if line.startswith('{"log":'):
+        line = _of_json_file(line)
+    whose = _WHOSE.match(line)
+    if whose is None:
+        return None, line
+    return whose[1] or whose[2], line[whose.end() :]
+
+
+def _of_json_file(line: str) -> str:
+    """Docker's json-file driver keeps each line as the field `log` of an object."""
+    try:
+        data: object = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError):
+        return line
+    text = data.get("log") if isinstance(data, dict) else None
+    return text.rstrip("\r\n") if isinstance(text, str) else line
+
+
+def lines_of(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Lines of a stream of bytes; what is longer than LINE_CHARACTERS_MAX is cut there."""
+    rest, is_cut = b"", False
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if not is_cut:
+                yield line[:LINE_CHARACTERS_MAX].decode("utf-8", "replace")
+            is_cut = False
+        if len(rest) > LINE_CHARACTERS_MAX:
+            if not is_cut:
+                yield rest[:LINE_CHARACTERS_MAX].decode("utf-8", "replace")
+            rest, is_cut = b"", True
+    if rest and not is_cut:
+        yield rest.decode("utf-8", "replace")
