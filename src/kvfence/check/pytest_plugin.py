@@ -3,8 +3,8 @@
 Rules it keeps:
 - Without `--kvfence-url` it does nothing, and loads nothing but pytest.
 - The check is one run, as the command would do it: the first of its tests does it, the others say what came
-  of theirs. A finding at or above `--kvfence-fail-on` fails its test; what was not tested is skipped, with the
-  reason; *inconclusive* is skipped unless `--kvfence-on-inconclusive fail` is given.
+  of theirs. A finding at or above `--kvfence-fail-on` fails its test; what was not tested is skipped, with
+  the reason; *inconclusive* is skipped unless `--kvfence-on-inconclusive fail` is given.
 - Keys are named by their environment variables. No text of an answer is in any report.
 """
 
