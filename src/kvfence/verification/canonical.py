@@ -98,9 +98,12 @@ def _loose_ends(nodes: tuple[Part, ...], requests: tuple[Part, ...], index: dict
     """Tombstones that somebody may still ask about, and clients, by the names that they have by now."""
     text = array("H")
     for part in nodes:
-        kept = sorted(index[name] for name in part.tombs if name in index)
-        text.append(len(kept))
-        text.extend(kept)
+        if part.tombs:
+            kept = sorted([index[name] for name in part.tombs if name in index])
+            text.append(len(kept))
+            text.extend(kept)
+        else:
+            text.append(0)
     ends = []
     for part in requests:
         named = index.get(part.names[0], UNNAMED)
