@@ -31,6 +31,8 @@ _CODES = tuple(_CODES_TEXT.split())
 _NUMBERS = ("one", "two", "three", "four", "five")
 _QUESTION = "What are the code words, one to five? Answer with the five words alone, in order."
 _ECHOES = 6
+_PAD = " so"
+PADDING_MAX = 64
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -93,14 +95,14 @@ def long_prompt(tokens: int, form: Form, rng: random.Random, count: Callable[[st
         word = rng.choice(_CODES)
         head, tail = nonce(rng), "\n\n" + " ".join([word] * _ECHOES)
         body = filler(max(tokens - count(head + tail) - 2, 0), rng, count)
-        text = f"{head} {body}{tail}"
+        text = _padded(f"{head} {body}", tail, tokens, count)
         return LongPrompt(text, form, (word,), count(text))
     words = tuple(rng.sample(_CODES, NEEDLES))
     lines = [f"\nCode word {number} is {word}.\n" for number, word in zip(_NUMBERS, words, strict=True)]
     head = nonce(rng)
     fixed = count("".join((head, *lines, _QUESTION))) + NEEDLES + 2
     body = filler(max(tokens - fixed, 0), rng, count)
-    text = f"{head}{_between(body, lines)}{_QUESTION}"
+    text = _padded(f"{head}{_between(body, lines)}", _QUESTION, tokens, count)
     return LongPrompt(text, form, words, count(text))
 
 
@@ -119,6 +121,17 @@ def recall_in(reply: Reply, prompt: LongPrompt) -> Recall:
             for index, one in enumerate(found)
         )
     )
+
+
+def _padded(text: str, tail: str, tokens: int, count: Callable[[str], int]) -> str:
+    """The text with small words before its tail, until it is as long as wanted or nearly so."""
+    missing, padding = tokens - count(text + tail), 0
+    while 0 < missing <= PADDING_MAX and padding <= PADDING_MAX:
+        padding += missing
+        missing = tokens - count(f"{text}{_PAD * padding}{tail}")
+    if missing < 0 and padding:
+        padding = max(padding + missing, 0)
+    return f"{text}{_PAD * padding}{tail}"
 
 
 def _between(body: str, lines: Sequence[str]) -> str:

@@ -17,6 +17,8 @@ _THINGS = tuple(_THINGS_TEXT.split())
 _DID = ("stood", "lay", "waited", "slept", "moved", "turned", "rested", "sat")
 _WHERE = ("near", "behind", "beside", "before", "under", "above")
 _SAMPLE_WORDS = 400
+_SENTENCE_WORDS = 6
+_SENTENCES_MAX = 256
 _CORRECTIONS_MAX = 6
 
 
@@ -48,8 +50,7 @@ def filler(tokens: int, rng: random.Random, count: Callable[[str], int]) -> str:
 
 
 def _words(count: int, rng: random.Random) -> list[str]:
-    """So many words, or a few more."""
-    words: list[str] = []
-    while len(words) < count:
-        words += sentence(rng).split()
-    return words
+    """So many words, or a few more. Long texts repeat sentences, never their order."""
+    sentences = [sentence(rng).split() for _ in range(min(count // _SENTENCE_WORDS + 1, _SENTENCES_MAX))]
+    drawn = rng.choices(sentences, k=count // _SENTENCE_WORDS + 1) if count else []
+    return [word for one in drawn for word in one]
