@@ -119,9 +119,8 @@ class Engine(Decoder):
                 self._freed.clear()
                 await self._freed.wait()
         row.own, row.pages = pages, row.matched + pages
-        for page, before in zip(row.pages[: len(row.chain)], row.chain, strict=False):
-            if page in pages:
-                self.pool.histories[page] = (before, row.words, row.pages.index(page) * size)
+        for ordinal in range(len(row.matched), len(row.chain)):
+            self.pool.histories[row.pages[ordinal]] = (row.chain[ordinal], row.words, ordinal * size)
         if self.prefixes and self.rules.publishes_early():
             self._publish(row)
 
