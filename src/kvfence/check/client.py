@@ -24,7 +24,7 @@ from kvfence.check.dialect import Dialect, body_of
 from kvfence.check.exchange import Bounds, exchange
 from kvfence.check.read_reply import Reading
 from kvfence.check.reply import Reply
-from kvfence.check.target import Target, Tenant
+from kvfence.check.target import Address, Target, Tenant
 from kvfence.check.tls import context_of
 from kvfence.protocol.errors import invariant
 
@@ -69,6 +69,10 @@ class Client(Protocol):
 
 class ProbingClient(Client, Protocol):
     """What the capability probe works with: it also looks beside the API, and settles how one speaks."""
+
+    @property
+    def address(self) -> Address:
+        """Where the target is."""
 
     @property
     def manner(self) -> Manner:
@@ -116,6 +120,11 @@ class HttpClient:
     def tenants(self) -> tuple[str, ...]:
         """Names of the tenants, in the profile's order."""
         return tuple(self._tenants)
+
+    @property
+    def address(self) -> Address:
+        """Where the target is."""
+        return self._target.address
 
     @property
     def manner(self) -> Manner:
