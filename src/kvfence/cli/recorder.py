@@ -27,15 +27,25 @@ class Recorder:
     """Takes events, keeps them, shows them. A context; files are closed on leaving it."""
 
     def __init__(
-        self, *, console: Console, jsonl: Path | None, goes_on: bool = False, baseline: Path | None = None
+        self,
+        *,
+        console: Console,
+        jsonl: Path | None,
+        goes_on: bool = False,
+        baseline: Path | None = None,
+        is_long: bool = False,
     ) -> None:
-        """`goes_on`: the file holds the beginning of this run. Raises OperatorError for files."""
+        """`goes_on`: the file holds the beginning of this run. Raises OperatorError for files.
+
+        `is_long`: a run without an end, whose events are not kept in memory; it has no report.
+        """
         self.console = console
         self.events: list[AnyEvent] = list(read_events(jsonl).events) if jsonl and goes_on else []
         self._baseline = Baseline() if baseline is None else read_baseline(baseline)
         self._path = jsonl
         self._writer = None if jsonl is None else JsonLinesWriter.to(jsonl, goes_on=goes_on)
         self._view = LiveView(console)
+        self._is_long = is_long
 
     @property
     def last_s(self) -> float:
@@ -54,7 +64,8 @@ class Recorder:
         )
 
     def __enter__(self) -> Self:
-        self._view.__enter__()
+        if not self._is_long:  # a picture that grows for ever is none: its lines are printed as they come
+            self._view.__enter__()
         return self
 
     def __exit__(
@@ -69,7 +80,8 @@ class Recorder:
         for judged in self._baseline.judge((event,), datetime.now(UTC).date()):
             if self._writer is not None:
                 self._writer.write(judged)
-            self.events.append(judged)
+            if not self._is_long:
+                self.events.append(judged)
             self._view.show(judged)
 
     def report(
