@@ -37,9 +37,7 @@ class Form:
     template: str
     endpoint: Endpoint | None = None
 
-    def ask(
-        self, word: str, *, mark: str, max_tokens: int = ANSWER_TOKENS, stop: tuple[str, ...] = ()
-    ) -> Ask:
+    def ask(self, word: str, *, mark: str, max_tokens: int = ANSWER_TOKENS) -> Ask:
         """The request."""
         return Ask(
             prompt=self.template.format(word=word),
