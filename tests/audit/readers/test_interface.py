@@ -1,0 +1,82 @@
+"""Every reader is held to what all of them must do."""
+
+import pytest
+from tests.audit.readers import conformance
+from tests.audit.readers.samples import SAMPLES, Own
+
+from kvfence.audit.log_scan import Hit
+from kvfence.audit.page import page_of
+from kvfence.audit.readers import GENERIC, READERS, recognise
+from kvfence.audit.readers.interface import Reader, form, smallest, version_answer
+
+EACH = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.engine)
+
+
+def test_every_reader_has_samples():
+    assert set(SAMPLES) == {reader.engine for reader in READERS}
+
+
+@EACH
+def test_it_recognises_its_own(reader):
+    conformance.recognises_its_own(reader, SAMPLES[reader.engine])
+
+
+@EACH
+def test_it_recognises_no_others(reader):
+    for engine, others in SAMPLES.items():
+        if engine != reader.engine:
+            conformance.recognises_no_others(reader, others)
+
+
+@EACH
+def test_every_figure_says_where_it_was_read(reader):
+    conformance.every_figure_says_where_it_was_read(reader, SAMPLES[reader.engine])
+
+
+@pytest.mark.parametrize("reader", [*READERS, GENERIC], ids=lambda reader: reader.engine)
+def test_nothing_is_read_from_nothing(reader):
+    conformance.nothing_is_read_from_nothing(reader)
+
+
+@pytest.mark.parametrize("reader", [*READERS, GENERIC], ids=lambda reader: reader.engine)
+def test_it_never_raises(reader):
+    own = SAMPLES.get(reader.engine, Own((("/v1/capacity", {"engines": [{"max_model_len": 1}]}),)))
+    conformance.never_raises(reader, own)
+
+
+def test_the_suite_finds_a_reader_that_guesses():
+    """What raises, claims what is others', or reads from nowhere does not pass."""
+    greedy = Reader("greedy", (), lambda page: True, lambda material: 1 // 0)
+    with pytest.raises(AssertionError):
+        conformance.recognises_no_others(greedy, SAMPLES["vllm"])
+    with pytest.raises(ZeroDivisionError):
+        conformance.check(greedy, conformance.page(*SAMPLES["vllm"].pages[0]))
+
+
+def test_two_engines_with_as_many_marks_are_nobody():
+    both = [conformance.page("/metrics", "vllm:a 1\nsglang:b 1\n")]
+    assert recognise(both, {}) is GENERIC
+    assert recognise([], conformance.hits_of(["hello"])) is GENERIC
+
+
+def test_pages_outweigh_lines():
+    lines = conformance.hits_of(SAMPLES["vllm"].logs[0])
+    assert recognise([conformance.page("/metrics", "sglang:b 1\n")], lines).engine == "sglang"
+
+
+def test_a_version_is_believed_only_where_it_was_asked_for():
+    body = b'{"version": "1.2.3"}'
+    assert version_answer(page_of("/version", "", body)) == "1.2.3"
+    assert version_answer(page_of(None, "x.json", body)) is None
+
+
+def test_the_smallest_of_lines_leaves_out_what_is_no_number():
+    hits = [Hit(1, "", {"n": "7"}), Hit(2, "", {"n": "x"}), Hit(3, "", {"n": "5"}), Hit(4, "", {})]
+    found = smallest(hits, "n", lambda text: int(text) if str(text).isdigit() else None)
+    assert found is not None and found[0].line == 3 and found[1] == 5
+    assert smallest([], "n") is None
+
+
+def test_a_form_keeps_what_it_was_given():
+    one = form("a", "x=", r"x=(?P<n>\d+)", is_mark=False, is_identity=True)
+    assert (one.is_mark, one.is_start, one.is_identity) == (False, False, True)

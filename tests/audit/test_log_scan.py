@@ -1,0 +1,114 @@
+"""A log is looked through line by line, within bounds; prefixes go, ranks and starts stay."""
+
+import re
+
+import pytest
+
+from kvfence.audit import log_scan
+from kvfence.audit.log_scan import Form, Hit, Hits, LogScan, lines_of, unwrapped
+
+SIZE = Form("size", "size=", re.compile(r"size=(?P<n>\d+)"))
+START = Form("start", "begin", re.compile(r"begin"), is_mark=False, is_start=True)
+ROLE = Form("role", "role=", re.compile(r"role=(?P<role>\w+)"), is_identity=True)
+FORMS = (SIZE, START, ROLE)
+
+
+def scan(*lines):
+    one = LogScan("x.log", {"e": FORMS})
+    for number, line in enumerate(lines, start=1):
+        one.feed(line, number)
+    return one
+
+
+def sizes(hits):
+    return [hit.groups["n"] for hit in hits.every("size")]
+
+
+def test_the_last_line_of_each_rank_is_kept_and_so_are_other_values():
+    (hits,) = scan("[x TP0] size=1", "[x TP1] size=2", "[x TP0] size=3").starts("e", FORMS)
+    assert [(hit.rank, hit.groups["n"], hit.line) for hit in hits.last("size")] == [
+        ("TP0", "3", 3),
+        ("TP1", "2", 2),
+    ]
+    assert sizes(hits) == ["1", "3", "2"]
+    assert hits.latest("size").line == 3
+    assert (hits.latest("role"), hits.has("role"), hits.marks(FORMS)) == (None, False, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "rank"),
+    [
+        ("[2026-05-06 09:15:41 DP7 TP7 EP7] size=1", "DP7/TP7/EP7"),
+        ("(EngineCore_DP0 pid=9) size=1", "DP0"),
+        ("size=1 on STP0 and TP0x", ""),
+        ("x" * 200 + " TP0 size=1", ""),
+    ],
+)
+def test_a_rank_stands_before_the_words(line, rank):
+    assert scan(line).starts("e", FORMS)[0].last("size")[0].rank == rank
+
+
+def test_the_same_value_again_only_moves_its_line():
+    (hits,) = scan("size=1", "size=1").starts("e", FORMS)
+    assert [(hit.line, hit.groups["n"]) for hit in hits.every("size")] == [(2, "1")]
+
+
+def test_what_is_kept_is_bounded(monkeypatch):
+    monkeypatch.setattr(log_scan, "RANKS_MAX", 2)
+    (hits,) = scan(*(f"size={n}" for n in range(100))).starts("e", FORMS)
+    assert sizes(hits) == [str(n) for n in range(92, 100)]
+    (hits,) = scan(*(f"TP{n} size=1" for n in range(5))).starts("e", FORMS)
+    assert len(hits.last("size")) == 2
+    long = Hits("x")
+    long.add("size", Hit(1, "", log_scan._groups(re.search(r"(?P<n>.*)", "y" * 999))))
+    assert len(long.every("size")[0].groups["n"]) == log_scan.GROUP_CHARACTERS_MAX
+
+
+def test_the_last_start_of_each_identity_speaks():
+    one = scan("begin", "role=a size=1", "begin", "role=b size=2", "begin", "role=a size=3")
+    assert [sizes(hits) for hits in one.starts("e", FORMS)] == [["2"], ["3"]]
+    assert one.count_of_starts("e") == 3
+
+
+def test_what_stands_before_the_first_start_is_its_own():
+    (hits,) = scan("size=1", "begin", "role=a").starts("e", FORMS)
+    assert (sizes(hits), hits.identity(FORMS)) == (["1"], (("role", "a"),))
+
+
+def test_starts_are_bounded(monkeypatch):
+    monkeypatch.setattr(log_scan, "STARTS_MAX", 2)
+    one = scan(*(line for n in range(6) for line in ("begin", f"role=r{n}")))
+    assert [hits.identity(FORMS)[0][1] for hits in one.starts("e", FORMS)] == ["r4", "r5"]
+
+
+def test_nothing_found_is_one_empty_start():
+    (hits,) = scan("hello").starts("e", FORMS)
+    assert hits.by_form == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "whose", "text"),
+    [
+        ("\x1b[32mINFO\x1b[0m size=1\r\n", None, "INFO size=1"),
+        ("\x1b]8;;x\x07size=1", None, "size=1"),
+        ("[pod/prefill-0/server] size=1", "prefill-0/server", "size=1"),
+        ("decode-1  | size=1", "decode-1", "size=1"),
+        ('{"log":"size=1\\n","stream":"stdout"}', None, "size=1"),
+        ('{"log": broken', None, '{"log": broken'),
+        ('{"log":7}', None, '{"log":7}'),
+        (
+            "slot load_model: id  0 | task -1 | n_ctx = 1",
+            None,
+            "slot load_model: id  0 | task -1 | n_ctx = 1",
+        ),
+    ],
+)
+def test_what_container_tools_write_before_a_line_goes(line, whose, text):
+    assert unwrapped(line) == (whose, text)
+
+
+def test_lines_come_whole_over_chunks_and_are_cut_when_they_are_long(monkeypatch):
+    assert list(lines_of([b"a\nb", b"c\n", b"d"])) == ["a", "bc", "d"]
+    assert list(lines_of([b"\xff\n"])) == ["�"]
+    monkeypatch.setattr(log_scan, "LINE_CHARACTERS_MAX", 4)
+    assert list(lines_of([b"abcdef", b"ghi", b"jk\nxy\nlonger one\n"])) == ["abcd", "xy", "long"]
