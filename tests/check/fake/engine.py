@@ -33,7 +33,7 @@ class Engine(Decoder):
         self.is_down = False
         self._numbers = 0
         self._turn, self._lease_turn = asyncio.Lock(), asyncio.Lock()
-        self._freed = asyncio.Event()
+        self._freed, self.someone_left = asyncio.Event(), asyncio.Event()
         self._first_tokens, self._rest = {}, []
 
     # ---------------------------------------------------------------- admission
@@ -227,6 +227,7 @@ class Engine(Decoder):
         self.live.pop(row.number, None)
         if self.tables.get(row.key) is row:
             del self.tables[row.key]
+        self.someone_left.set()
         if row.finish is not None:
             return
         row.finish = "abort"

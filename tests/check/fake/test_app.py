@@ -49,8 +49,7 @@ def test_a_closed_connection_reaches_it():
         ) as answer:
             await anext(answer.aiter_lines())
         async with asyncio.timeout(10):
-            while server.engine.live:
-                await asyncio.sleep(0.005)
+            await server.engine.someone_left.wait()
 
     asyncio.run(on_a_socket(server, go))
     assert server.engine.rows == []
