@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 
 from kvfence import __version__
+from kvfence.cli.audit import audit_command
+from kvfence.cli.check import check_command
 from kvfence.cli.endings import ending_well
 from kvfence.cli.explain import explain_command
 from kvfence.cli.faults import faults_app
@@ -18,6 +20,7 @@ from kvfence.cli.report import report_app
 from kvfence.cli.serve import serve_command
 from kvfence.cli.simulate import simulate_command
 from kvfence.cli.verify import verify_command
+from kvfence.cli.watch import watch_command
 
 app = typer.Typer(
     name="kvfence",
@@ -46,11 +49,14 @@ def _root(
 
 app.add_typer(faults_app, name="faults")
 app.add_typer(report_app, name="report")
+app.command("audit", help=audit_command.__doc__)(ending_well(audit_command))
+app.command("check", help=check_command.__doc__)(ending_well(check_command))
 app.command("explain", help=explain_command.__doc__)(ending_well(explain_command))
 app.command("replay", help=replay_command.__doc__)(ending_well(replay_command))
 app.command("serve", help=serve_command.__doc__)(ending_well(serve_command))
 app.command("simulate", help=simulate_command.__doc__)(ending_well(simulate_command))
 app.command("verify", help=verify_command.__doc__)(ending_well(verify_command))
+app.command("watch", help=watch_command.__doc__)(ending_well(watch_command))
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ from kvfence.report.finding import Severity
 # ruff: noqa: PLC0415
 
 URL = Annotated[str | None, typer.Argument(metavar="URL", help="Base URL, with or without /v1.")]
-ProfileName = Annotated[str, typer.Option("--profile", help="quick, standard, deep or soak.")]
-Hours = Annotated[float | None, typer.Option("--hours", help="How long a soak takes.")]
+ProfileName = Annotated[str, typer.Option("--profile", metavar="P", help="quick, standard, deep or soak.")]
+Hours = Annotated[float | None, typer.Option("--hours", metavar="H", help="How long a soak takes.")]
 KeyEnv = Annotated[
     list[str] | None,
     typer.Option("--key-env", metavar="NAME", help="Variable with a key; twice for two tenants."),
@@ -38,7 +38,9 @@ BudgetWords = Annotated[
 PriceWords = Annotated[
     str | None, typer.Option("--price", metavar="P/C", help="Money for a million tokens, as 0.15/0.60.")
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Draws everything; without, a new one.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", min=0, help="Draws everything; without, a new one.")
+]
 ReplayId = Annotated[str | None, typer.Option("--replay", metavar="ID", help="What a finding shows.")]
 ResumeFrom = Annotated[
     Path | None, typer.Option("--resume", metavar="FILE", help="Go on with the run in these JSON lines.")
@@ -54,12 +56,18 @@ EvidenceTo = Annotated[
     str | None,
     typer.Option("--evidence-to", metavar="AGE", help="The age recipient of full evidence."),
 ]
-EvidenceDays = Annotated[int, typer.Option("--evidence-days", min=1, help="How long it may be kept.")]
+EvidenceDays = Annotated[
+    int, typer.Option("--evidence-days", metavar="N", min=1, help="How long it may be kept.")
+]
 Accepting = Annotated[
     Path | None, typer.Option("--baseline", metavar="FILE", help="Accepted findings, TOML.")
 ]
-FailOn = Annotated[Severity, typer.Option("--fail-on", help="Exit 1 from this severity on.")]
-Inconclusive = Annotated[OnInconclusive, typer.Option("--on-inconclusive", help="Exit 5, or 0 with pass.")]
+FailOn = Annotated[
+    Severity, typer.Option("--fail-on", metavar="S", help="Exit 1 from this severity on (critical, high, …).")
+]
+Inconclusive = Annotated[
+    OnInconclusive, typer.Option("--on-inconclusive", metavar="W", help="tell or fail: exit 5; pass: exit 0.")
+]
 
 
 def check_command(
