@@ -8,6 +8,7 @@ from kvfence.protocol import Decisions
 from kvfence.protocol.decisions import CORRECT
 from kvfence.verification import SCOPES, Limits, Why, search
 from kvfence.verification.engine import Engine
+from kvfence.verification.scopes import Weather
 from kvfence.verification.worker import Worker
 from kvfence.world import Kind
 from kvfence.world import happenings as h
@@ -115,6 +116,16 @@ def test_who_is_sent_away_in_bad_weather_is_no_finding():
     """The client that leaves, the crash and the lost message end requests, as they may."""
     for name in ("leave", "crash-router", "limits"):
         assert search(SCOPES[name], CORRECT).why is Why.CLOSED
+
+
+def test_who_is_served_is_not_taken_for_one_who_left():
+    """A client's part says that it has heard its end, and not which: how it ended is asked of the world.
+
+    Here a row makes way for another one, and its client may leave before it comes back.
+    """
+    limits = SCOPES["limits"]
+    scope = replace(limits, asks=limits.asks[:2], weather=Weather(leave=1))
+    assert search(scope, CORRECT).counterexample is None
 
 
 def test_it_is_found_by_several_processes_too():
