@@ -60,8 +60,9 @@ def _convert(
         Console(stderr=True).print(f"note: {recorded.cut}", highlight=False, soft_wrap=True)
     if baseline is not None:
         events = tuple(read_baseline(baseline).judge(events, datetime.now(UTC).date()))
-    if to is Format.TERMINAL and out is None:
-        print_summary(Console(), events)
+    console = Console()
+    if to is Format.TERMINAL and out is None and console.is_terminal:
+        print_summary(console, events)
         return 0
     source = None if is_standard else run
     options = Options(on_inconclusive=on_inconclusive, fail_on=fail_on, source=source)

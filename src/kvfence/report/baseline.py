@@ -21,7 +21,7 @@ import msgspec
 from kvfence.protocol.errors import OperatorError
 from kvfence.report.atomic import write_atomically
 from kvfence.report.codes import code_named
-from kvfence.report.events import AnyEvent, FindingMade, Noted
+from kvfence.report.events import AnyEvent, FindingMade, Noted, RunEnded
 from kvfence.report.finding import Finding
 
 TABLE = "accepted"
@@ -54,20 +54,34 @@ class Baseline:
     entries: tuple[Accepted, ...] = ()
 
     def judge(self, events: Iterable[AnyEvent], today: date) -> Iterator[AnyEvent]:
-        """Yield the events with findings marked as accepted, and a note before each that has expired."""
+        """Yield the events with findings marked as accepted.
+
+        Notes about what has expired come before the run's end, so that every finding keeps its line.
+        """
+        notes = []
         for event in events:
-            if not isinstance(event, FindingMade):
+            if isinstance(event, FindingMade):
+                made, note = self.judge_finding(event, today)
+                notes += [] if note is None else [note]
+                yield made
+            else:
+                if isinstance(event, RunEnded):
+                    yield from notes
+                    notes = []
                 yield event
-                continue
-            covering = [entry for entry in self.entries if entry.covers(event.finding)]
-            valid = next((entry for entry in covering if today <= entry.expires), None)
-            if valid is not None:
-                why = f"{valid.reason} (until {valid.expires.isoformat()})"
-                yield msgspec.structs.replace(event, accepted=why)
-                continue
-            if covering:
-                yield Noted(at_s=event.at_s, text=_has_expired(event.finding, covering[-1]), is_warning=True)
-            yield event
+        yield from notes
+
+    def judge_finding(self, made: FindingMade, today: date) -> tuple[FindingMade, Noted | None]:
+        """Return the finding, marked if it is accepted, and a note if it was accepted once."""
+        covering = [entry for entry in self.entries if entry.covers(made.finding)]
+        valid = next((entry for entry in covering if today <= entry.expires), None)
+        if valid is not None:
+            why = f"{valid.reason} (until {valid.expires.isoformat()})"
+            return msgspec.structs.replace(made, accepted=why), None
+        if not covering:
+            return made, None
+        text = _has_expired(made.finding, covering[-1])
+        return made, Noted(at_s=made.at_s, text=text, is_warning=True)
 
 
 def _has_expired(finding: Finding, entry: Accepted) -> str:

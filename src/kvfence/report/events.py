@@ -38,8 +38,11 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
-    """`tool` is check, audit or watch; `started` is a time of the wall clock, ISO 8601 in UTC."""
+class RunStarted(Event, frozen=True, kw_only=True, tag="run_started", omit_defaults=False):
+    """`tool` is check, audit or watch; `started` is a time of the wall clock, ISO 8601 in UTC.
+
+    `format` is always written: an older reader has another default.
+    """
 
     tool: str
     version: str

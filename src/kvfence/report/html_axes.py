@@ -1,26 +1,51 @@
 """Scales and axes of a drawing: values to pixels, round numbers at the ticks.
 
-Rules it keeps: an axis begins at zero and ends at a round number; pixels are given to a tenth, so that equal
-runs draw equally.
+Rules it keeps: a linear axis begins at zero and ends at a round number, a logarithmic one begins and ends at
+powers of ten; pixels are given to a tenth, so that equal runs draw equally.
 """
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from kvfence.report.html_markup import Markup, element, joined, text
 from kvfence.report.plain import figure
 
 WIDTH = 700
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
+LEFT, RIGHT, TOP, BOTTOM = 64, 40, 16, 44
 TICKS = 5
 CURVE_STEPS = 60
 SMALLEST = 1e-9
 
 
+class Axis(Protocol):
+    """A scale over the pixels from `start` to `end`."""
+
+    @property
+    def start(self) -> float:
+        """The first pixel."""
+
+    @property
+    def end(self) -> float:
+        """The last pixel."""
+
+    def at(self, value: float) -> float:
+        """Return the pixel of a value."""
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies on it."""
+
+    def ticks(self) -> list[float]:
+        """Return the values that are labelled, least first."""
+
+    def spread(self, count: int) -> list[float]:
+        """Return values at equal distances in pixels."""
+
+
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """A linear scale from zero to `top`, over pixels from `start` to `end`."""
+class Linear:
+    """From zero to `top`."""
 
     top: float
     step: float
@@ -28,25 +53,67 @@ class Axis:
     end: float
 
     @classmethod
-    def over(cls, most: float, start: float, end: float) -> "Axis":
+    def over(cls, most: float, start: float, end: float) -> "Linear":
         """Make one that holds `most`."""
         most = max(most, SMALLEST)
         step = _round_up(most / TICKS)
         return cls(step * math.ceil(most / step - SMALLEST), step, start, end)
 
     def at(self, value: float) -> float:
-        """Pixels of a value."""
+        """Return the pixel of a value."""
         return round(self.start + (self.end - self.start) * value / self.top, 1)
 
+    def holds(self, value: float) -> bool:
+        """Whether a value lies on it."""
+        return 0 <= value <= self.top
+
     def ticks(self) -> list[float]:
-        """Values that are labelled, zero first."""
+        """Return the values that are labelled, zero first."""
         return [self.step * number for number in range(round(self.top / self.step) + 1)]
+
+    def spread(self, count: int) -> list[float]:
+        """Return values at equal distances."""
+        return [self.top * number / count for number in range(count + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Logarithmic:
+    """From ten to the power of `low` to ten to the power of `high`."""
+
+    low: int
+    high: int
+    start: float
+    end: float
+
+    @classmethod
+    def over(cls, values: Iterable[float], start: float, end: float) -> "Logarithmic":
+        """Make one that holds these values; what is not above zero stands at its beginning."""
+        logs = [math.log10(value) for value in values if value > 0] or [0.0]
+        low = math.floor(min(logs) + SMALLEST)
+        return cls(low, max(low + 1, math.ceil(max(logs) - SMALLEST)), start, end)
+
+    def at(self, value: float) -> float:
+        """Return the pixel of a value."""
+        log = max(math.log10(value), self.low) if value > 0 else self.low
+        return round(self.start + (self.end - self.start) * (log - self.low) / (self.high - self.low), 1)
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies on it."""
+        return 10.0**self.low <= value <= 10.0**self.high
+
+    def ticks(self) -> list[float]:
+        """Return the powers of ten."""
+        return [10.0**power for power in range(self.low, self.high + 1)]
+
+    def spread(self, count: int) -> list[float]:
+        """Return values at equal ratios."""
+        return [10 ** (self.low + (self.high - self.low) * number / count) for number in range(count + 1)]
 
 
 def _round_up(value: float) -> float:
-    """Return the next 1, 2 or 5 times a power of ten."""
+    """Return the next 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(value))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * (1 - SMALLEST))
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= value * (1 - SMALLEST))
 
 
 def bottom_axis(axis: Axis, y: float, words: str) -> Markup:
@@ -67,8 +134,7 @@ def left_axis(axis: Axis, x: float, words: str) -> Markup:
 
 def curve(x: Axis, y: Axis, value_at: Callable[[float], float], class_: str) -> Markup:
     """Draw a function over the whole horizontal axis, as far as it stays within the vertical one."""
-    at = [x.top * step / CURVE_STEPS for step in range(CURVE_STEPS + 1)]
-    points = [(x.at(here), y.at(value_at(here))) for here in at if 0 <= value_at(here) <= y.top]
+    points = [(x.at(here), y.at(value_at(here))) for here in x.spread(CURVE_STEPS) if y.holds(value_at(here))]
     way = " ".join(f"{'M' if n == 0 else 'L'}{px} {py}" for n, (px, py) in enumerate(points))
     return element("path", d=way, class_=class_) if points else joined(())
 

@@ -24,7 +24,7 @@ def _section(number: int, made: FindingMade) -> Markup:
     finding = made.finding
     code = CODES.get(finding.code)
     title = finding.code if code is None else f"{finding.code}: {code.title}"
-    heading = element("h2", text(f"{title} "), tag(finding.severity.value))
+    heading = element("h2", text(title), tag(finding.severity.value))
     parts = [heading, paragraph(finding.about, "soft"), paragraph(finding.what)]
     if made.accepted is not None:
         parts.append(paragraph(f"Accepted by the baseline: {made.accepted}", "soft"))

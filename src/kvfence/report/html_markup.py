@@ -24,7 +24,7 @@ def text(words: object) -> Markup:
 def element(tag: str, *children: Markup, **attributes: object) -> Markup:
     """Build an element. `class_` loses its underscore, others become hyphens; None drops out."""
     words = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
+        f' {name.rstrip("_").replace("_", "-")}="{html.escape(plain(value))}"'
         for name, value in attributes.items()
         if value is not None
     )

@@ -15,7 +15,8 @@ from kvfence.report.html_axes import (
     RIGHT,
     TOP,
     WIDTH,
-    Axis,
+    Linear,
+    Logarithmic,
     bottom_axis,
     curve,
     drawing,
@@ -25,7 +26,8 @@ from kvfence.report.html_markup import Markup, element, joined, table, text
 from kvfence.report.plain import figure
 
 HEIGHT = 320
-TIMED_MARKS = ("clock", "probe")
+CLOCK = "clock"
+TIMED_MARKS = (CLOCK, "control", "probe")
 REUSE = "cross-tenant-reuse"
 TOO_FAST_SHARE = 0.5  # below half of the fit's linear part, a prompt was not read
 ROW = 34
@@ -68,11 +70,14 @@ def fit_of(digest: Digest) -> Fit | None:
 
 
 def timed_answers(digest: Digest, fit: Fit | None) -> list[Timed]:
-    """Return the answers that the clock and its probes got, with the run's own count of their prompts."""
+    """Return the answers of scenarios that set a clock, with the run's own count of their prompts."""
+    clocked = {answer.scenario for answer in digest.answers if answer.mark == CLOCK}
     points = []
     for answer in digest.answers:
         tokens = answer.expected_prompt_tokens or answer.prompt_tokens
-        if answer.mark in TIMED_MARKS and answer.ttft_s is not None and tokens is not None:
+        if answer.scenario not in clocked or answer.mark not in TIMED_MARKS:
+            continue
+        if answer.ttft_s is not None and tokens is not None:
             is_too_fast = fit is not None and answer.ttft_s < fit.floor(tokens)
             points.append(Timed(answer.mark, tokens, answer.ttft_s, is_too_fast))
     return points
@@ -84,8 +89,9 @@ def ttft_plot(digest: Digest) -> Markup | None:
     points = timed_answers(digest, fit)
     if not points:
         return None
-    x = Axis.over(max(point.tokens for point in points), LEFT, WIDTH - RIGHT)
-    y = Axis.over(max(point.seconds for point in points), HEIGHT - BOTTOM, TOP)
+    x = Logarithmic.over((point.tokens for point in points), LEFT, WIDTH - RIGHT)
+    expected = [] if fit is None else [fit.at(point.tokens) for point in points]
+    y = Logarithmic.over((*expected, *(point.seconds for point in points)), HEIGHT - BOTTOM, TOP)
     parts = [
         bottom_axis(x, HEIGHT - BOTTOM, "prompt tokens, as the run counted them"),
         left_axis(y, LEFT, "seconds to the first token"),
@@ -107,7 +113,7 @@ def _words(point: Timed) -> str:
 
 
 def _caption(fit: Fit | None, fast: int) -> str:
-    points = "Filled points set the clock, open ones are probes."
+    points = "Both scales are logarithmic. Filled points are the clock and its controls, open ones probes."
     if fit is None:
         return f"{points} The run made no fit."
     return (
@@ -138,7 +144,7 @@ def reuse_plot(digest: Digest) -> Markup | None:
     rows = {mark: seconds for mark, seconds in rows.items() if seconds}
     if not rows:
         return None
-    x = Axis.over(max(map(max, rows.values())), NAMES_WIDTH, WIDTH - RIGHT)
+    x = Linear.over(max(map(max, rows.values())), NAMES_WIDTH, WIDTH - RIGHT)
     bottom = TOP + ROW * len(rows)
     parts = [bottom_axis(x, bottom, "seconds to the first token")]
     parts += [
@@ -148,7 +154,7 @@ def reuse_plot(digest: Digest) -> Markup | None:
     return drawing(parts, bottom + BOTTOM, "Time to the first token by kind of request", words)
 
 
-def _row(x: Axis, y: float, mark: str, seconds: list[float]) -> Markup:
+def _row(x: Linear, y: float, mark: str, seconds: list[float]) -> Markup:
     name = element("text", text(f"{mark} ({len(seconds)})"), x=NAMES_WIDTH - 10, y=y + 4, class_="end")
     dots = [
         _dot(x.at(value), y + DODGES[n % len(DODGES)], "clock", f"{mark}: {value:.3f} s")

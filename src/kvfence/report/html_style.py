@@ -23,7 +23,7 @@ a { color: var(--calm); overflow-wrap: anywhere; }
 .info, .not-tested, .soft { color: var(--soft); }
 p.headline.critical, p.headline.high { border-color: var(--bad); }
 p.headline.medium { border-color: var(--warn); }
-.tag { font-weight: 600; white-space: nowrap; }
+.tag { font-weight: 600; white-space: nowrap; } h2 .tag { margin-left: .6rem; font-size: 1rem; }
 nav { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin: 1rem 0; }
 section { margin: 1.8rem 0; padding: 1.2rem; background: var(--panel); border: 1px solid var(--edge);
   border-radius: .5rem; }
@@ -44,7 +44,8 @@ svg .axis { stroke: var(--edge); stroke-width: 1; }
 svg .end { text-anchor: end; } svg .middle { text-anchor: middle; }
 svg .fit { fill: none; stroke: var(--calm); stroke-width: 1.5; }
 svg .limit { fill: none; stroke: var(--soft); stroke-width: 1; stroke-dasharray: 5 4; }
-svg .clock { fill: var(--calm); } svg .probe { fill: none; stroke: var(--ink); stroke-width: 1.5; }
+svg .clock, svg .control { fill: var(--calm); }
+svg .probe { fill: none; stroke: var(--ink); stroke-width: 1.5; }
 svg .outlier { fill: var(--bad); } svg .median { stroke: var(--ink); stroke-width: 2; }
 @media (max-width: 36rem) { dl { grid-template-columns: 1fr; } }
 @media print { body { max-width: none; } .finding { break-before: page; } nav { display: none; } }

@@ -10,8 +10,9 @@ from kvfence.report.plain import counted, figure
 
 
 def tag(words: str) -> Markup:
-    """A severity or a verdict."""
-    return element("span", text(words), class_=f"tag {words.replace(' ', '-')}")
+    """A severity or a verdict; its class is its words, as far as they are letters."""
+    name = "-".join("".join(letter for letter in word if letter.isalpha()) for word in words.split())
+    return element("span", text(words), class_=f"tag {name}")
 
 
 def findings_table(digest: Digest) -> Markup:
@@ -24,7 +25,7 @@ def _finding_row(number: int, made: FindingMade) -> tuple[Markup, ...]:
     finding = made.finding
     return (
         tag(finding.severity.value),
-        element("a", text(finding.code), href=f"#finding-{number}"),
+        element("a", text(finding.code), href=f"#finding-{number}", class_="tag"),
         text(finding.about),
         text(finding.what),
         text("accepted" if made.accepted is not None else "open"),
