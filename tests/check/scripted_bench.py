@@ -15,7 +15,7 @@ from tests.check.virtual import run
 
 from kvfence.check.asks import Ask
 from kvfence.check.known import Known, Need, TokenCounter
-from kvfence.check.markers import Hit, Marker
+from kvfence.check.markers import Marker, MarkerBook
 from kvfence.check.reply import Failure, Reply, Text, Usage
 from kvfence.check.scenario import Scenario, Size
 from kvfence.check.stops import ForeignMarkerSeen
@@ -88,6 +88,7 @@ class ScriptedBench:
         self.asked: list[Sent] = []
         self.replies: list[Reply] = []
         self.notes: list[str] = []
+        self.book = MarkerBook()
         self.markers: list[Marker] = []
         self.most_at_once = 0
         self._in_flight: list[Sent] = []
@@ -107,21 +108,18 @@ class ScriptedBench:
         finally:
             self._in_flight.remove(sent)
         self.replies.append(reply)
-        for marker in self.markers:
-            for text in reply.texts:
-                if marker not in own and marker.text in text.text:
-                    hit = Hit(marker=marker, place=text.place, bits=64.0, share=1.0)
-                    raise ForeignMarkerSeen(
-                        request=sent.number, tenant=tenant, ask=ask, reply=reply, hits=(hit,)
-                    )
+        hits = tuple(hit for text in reply.texts for hit in self.book.scan(text.text, text.place, own))
+        if hits:
+            raise ForeignMarkerSeen(request=sent.number, tenant=tenant, ask=ask, reply=reply, hits=hits)
         return reply
 
     def mint(self, owner: str) -> Marker:
-        marker = Marker(text=f"quokka{self.random.getrandbits(64):016x}", owner=owner, bits=64)
+        marker = self.book.mint(owner, self.random)
         self.markers.append(marker)
         return marker
 
     def forget(self, *markers: Marker) -> None:
+        self.book.retire(*markers)
         for marker in markers:
             self.markers.remove(marker)
 

@@ -5,9 +5,11 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.check.scripted_bench import plain_known
 
+from kvfence.check.asks import Endpoint
 from kvfence.check.markers import (
     BITS_MIN,
     BITS_TO_CLAIM,
@@ -18,7 +20,7 @@ from kvfence.check.markers import (
     letters_of,
     sequences_of,
 )
-from kvfence.check.markers_prompts import prompts_for
+from kvfence.check.markers_prompts import copying_endpoint, prompt_tokens_max, prompts_for
 from kvfence.check.markers_words import ALPHABETS, WORD_LETTERS
 
 seeds = st.integers(0, 2**32)
@@ -107,6 +109,23 @@ class TestFound:
         words[place] = next(word for word in ALPHABETS[0] if word not in words)
         (hit,) = book.scan(" ".join(words), "content")
         assert hit.share == 15 / 16
+
+    @given(seeds, st.integers(1, 14))
+    def test_one_word_missing(self, seed, place):
+        """A small model says "size" for "sized", which is no word of ours."""
+        book, (foreign,) = book_of("b", seed=seed)
+        words = foreign.text.split()
+        del words[place]
+        (hit,) = book.scan(" ".join(words), "content")
+        assert hit.share >= 14 / 16  # of two that stand apart, one may not be worth its price
+
+    @given(seeds, st.integers(1, 15))
+    def test_one_word_too_many(self, seed, place):
+        book, (foreign,) = book_of("b", seed=seed)
+        words = foreign.text.split()
+        words.insert(place, words[place - 1])
+        (hit,) = book.scan(" ".join(words), "content")
+        assert hit.share >= 15 / 16
 
     def test_words_of_nobody_in_between(self):
         book, (foreign,) = book_of("b")
@@ -203,7 +222,7 @@ class TestBound:
         Each run has 20 markers and 10 texts of 200 words. The rate is far below its bound: shapes and looks
         are paid for in full, and most never come up.
         """
-        runs, alarms = 300, 0
+        runs, alarms = 150, 0
         for seed in range(runs):
             source = random.Random(seed)
             book, markers = book_of(*["a"] * 20, seed=seed + runs, bits_to_claim=3)
@@ -236,7 +255,7 @@ class TestShown:
         for count in range(1, WORDS + 1):
             book.comparisons = COMPARISONS_FORESEEN - WORDS - count
             text = " ".join(words[:count])
-            assert is_shown(foreign, text) == bool(book.scan(text, "content")) == (count >= 12)
+            assert is_shown(foreign, text) == bool(book.scan(text, "content")) == (count >= 13)
 
     def test_is_of_one_marker(self):
         _, (one, two) = book_of("a", "b")
@@ -252,22 +271,26 @@ class TestReading:
         first, second = ALPHABETS[0][:2]
         assert sequences_of(letters_of(f"{first}{second}"))[0] == [first, second]
 
-    @settings(max_examples=20)
-    @given(seeds)
-    def test_is_fast(self, seed):
-        """A thousand markers and 10 kB: milliseconds. The limit has room for a busy machine."""
-        source = random.Random(seed)
-        book, _ = book_of(*[f"request {number}" for number in range(1_000)], seed=seed)
+    def test_is_fast(self):
+        """A thousand markers and 10 kB of nothing but words of theirs. The limit has room for a busy machine."""
+        source = random.Random(1)
+        book, _ = book_of(*[f"request {number}" for number in range(1_000)])
         text = " ".join(source.choice(source.choice(ALPHABETS)) for _ in range(1_700))
         began = time.process_time()
         book.scan(text, "content")
-        assert time.process_time() - began < 0.5
+        assert time.process_time() - began < 0.3
 
 
 class TestPrompts:
-    def test_hold_the_marker_or_nothing_of_it(self):
+    @pytest.mark.parametrize("endpoint", Endpoint)
+    def test_hold_the_marker_or_nothing_of_it(self, endpoint):
         _, (marker,) = book_of("a")
-        prompts = prompts_for(marker, lines=3)
+        prompts = prompts_for(marker, endpoint, lines=3)
         assert prompts.plant.count(marker.text) == 3
         assert is_shown(marker, prompts.quote)
-        assert sequences_of(letters_of(prompts.bait))[0] == []
+        assert all(words == [] for words in sequences_of(letters_of(prompts.bait)))
+        assert len(prompts.plant.split()) < prompt_tokens_max(3)
+
+    def test_go_where_copying_needs_no_obedience(self):
+        assert copying_endpoint(plain_known()) is Endpoint.COMPLETIONS
+        assert copying_endpoint(plain_known(has=frozenset())) is Endpoint.CHAT

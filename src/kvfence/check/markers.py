@@ -11,7 +11,8 @@ Rules it keeps:
 
 How it looks: a text is reduced to its letters, and these to one sequence of words for each alphabet. A marker
 is laid along the sequence at every offset; at each, the words that agree are counted. So words in between
-that are nobody's cost nothing, a wrong word costs itself, and one that was dropped ends the piece.
+that are nobody's cost nothing, and a wrong word costs itself. A small model drops a word, or makes it
+another form of the same: so the offset may change once by one, at any place, which costs some bits.
 
 What it does not do: it keeps no text, and it does not know whose request a text answers.
 """
@@ -32,6 +33,9 @@ WORDS = 16  # in a marker
 # A false alarm may come from any of the shapes that agreeing words can have, and from looking after each
 # text. Runs number 1 to 8, and for each of them the chances of more words sum to less than twice the first.
 SHAPES_BITS = 4
+# A marker is laid straight (half of the chance) or bent once by one, at one of 15 places, in two directions.
+STRAIGHT_BITS = 1.0
+BENT_BITS = 1 + math.log2(2 * (WORDS - 1))
 # The number of comparisons is doubled at most 64 times; each doubling may spend one 64th of the chance.
 LOOKS_BITS = 6
 # The longest run for which `is_shown` promises that the scan would have claimed what it sees.
@@ -127,9 +131,9 @@ class MarkerBook:
         self.comparisons += _offsets(letters) * foreign
         own_words = {word for marker in own for word in marker.text.split()}
         best: dict[int, tuple[float, int]] = {}
-        for number, mask in _agreements(letters, self._places, own_words):
+        for number, mask, bits in _agreements(letters, self._places, own_words):
             if number not in own_numbers:
-                claim = (_bits_of(mask, self.comparisons), mask.bit_count())
+                claim = (bits - math.log2(self.comparisons), mask.bit_count())
                 best[number] = max(best.get(number, claim), claim)
         hits = [
             Hit(marker=self._live[number], place=place, bits=bits, share=words / WORDS)
@@ -165,18 +169,17 @@ def is_shown(marker: Marker, text: str) -> bool:
     detector's sensitivity. It supposes the largest number of comparisons that a run is foreseen to make.
     """
     places = {word: [(0, place)] for place, word in enumerate(marker.text.split())}
-    return any(
-        _bits_of(mask, COMPARISONS_FORESEEN) >= BITS_TO_CLAIM
-        for _, mask in _agreements(letters_of(text), places, ())
-    )
+    wanted = BITS_TO_CLAIM + math.log2(COMPARISONS_FORESEEN)
+    return any(bits >= wanted for _, _, bits in _agreements(letters_of(text), places, ()))
 
 
 def _agreements(
     letters: str, places: Mapping[str, Sequence[tuple[int, int]]], own_words: Collection[str]
-) -> Iterator[tuple[int, int]]:
-    """(marker's number, places that agree as bits) for each marker and offset where some words do.
+) -> Iterator[tuple[int, int, float]]:
+    """(marker's number, places that agree, their bits before the bound) wherever some words agree.
 
-    `places` has, for each word, where it stands: (marker's number, place in it).
+    `places` has, for each word, where it stands: (marker's number, place in it). Places that agree are the
+    set bits of an integer.
     """
     for sequence in sequences_of(letters):
         masks: dict[tuple[int, int], int] = {}
@@ -186,9 +189,20 @@ def _agreements(
             for number, place in places.get(word, ()):
                 key = (number, index - place)
                 masks[key] = masks.get(key, 0) | 1 << place
-        for (number, _), mask in masks.items():
+        for (number, offset), mask in masks.items():
             if mask.bit_count() >= _WORDS_TO_LOOK_AT:
-                yield number, mask
+                yield number, mask, _bits_of(mask) - STRAIGHT_BITS
+            for beside in (offset - 1, offset + 1):
+                tail = masks.get((number, beside), 0)
+                if tail and mask.bit_count() + tail.bit_count() > _WORDS_TO_LOOK_AT:
+                    bent = _bent(mask, tail)
+                    yield number, bent, _bits_of(bent) - BENT_BITS
+
+
+def _bent(head: int, tail: int) -> int:
+    """The places that agree when the offset changes at the best place: those of one, then of the other."""
+    below = ((1 << place) - 1 for place in range(1, WORDS))
+    return max(((head & low) | (tail & ~low) for low in below), key=_bits_of)
 
 
 def _offsets(letters: str) -> int:
@@ -196,14 +210,15 @@ def _offsets(letters: str) -> int:
     return len(letters) // WORD_LETTERS + WORDS
 
 
-def _bits_of(mask: int, comparisons: int) -> float:
-    """What the agreeing places of a marker are worth after everything that was tried.
+def _bits_of(mask: int) -> float:
+    """What the agreeing places of a marker are worth, whatever their shape, before the union bound.
 
     Of the ways to place k words in r runs among 16, of which there are C(k-1, r-1) · C(17-k, r), any would
-    have been taken; so each costs. A union bound does the rest.
+    have been taken; so each costs.
     """
     words = mask.bit_count()
+    if words == 0:
+        return 0.0
     runs = (mask & ~(mask << 1)).bit_count()
     shapes = math.comb(words - 1, runs - 1) * math.comb(WORDS + 1 - words, runs)
-    tried = math.log2(shapes) + SHAPES_BITS + LOOKS_BITS + math.log2(max(comparisons, 1))
-    return _MATCH_BITS[words] - tried
+    return _MATCH_BITS[words] - math.log2(shapes) - SHAPES_BITS - LOOKS_BITS

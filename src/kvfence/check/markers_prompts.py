@@ -1,19 +1,23 @@
 """The prompts in which markers stand, written for models that obey badly.
 
 Rules they keep:
-- No order is needed: each is a text whose likeliest continuation copies what stands in the context. A model
-  of a hundred million parameters does that where it does not follow an instruction.
-- `quote` shows its own marker and invites to repeat it: what comes back measures the detector.
-- `bait` holds no marker. Over pages that are somebody else's, its continuation is somebody else's words.
+- On the completions endpoint no order is needed: each is a text whose likeliest continuation copies what stands
+  in the context. A model of a hundred million parameters does that where it does not follow an instruction.
+- `quote` shows its own marker and invites to repeat it: how often that works measures the detector, and over
+  pages that are somebody else's it repeats somebody else's words.
+- `bait` holds no marker, and has nothing to say: what comes back comes from the context.
 """
 
 from dataclasses import dataclass
 
+from kvfence.check.asks import Endpoint
+from kvfence.check.known import Known, Need
 from kvfence.check.markers import WORDS, Marker
 
-_HEAD = "The line below is written again and again, without any change."
-# A word may take two tokens or three where a tokenizer does not hold it whole.
+# A word may take two tokens where a tokenizer does not hold it whole; a chat model may begin with a phrase.
 QUOTE_TOKENS = 3 * WORDS
+_QUOTE_LINES = 3
+PLANT_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +29,24 @@ class MarkerPrompts:
     bait: str
 
 
-def prompts_for(marker: Marker, *, lines: int = 8) -> MarkerPrompts:
-    """Prompts around one marker. `lines` is how often `plant` says it: about twenty tokens a line."""
-    line = f"Line: {marker.text}\n"
+def copying_endpoint(known: Known) -> Endpoint:
+    """Where a marker is copied best: completions if the server has them, for they need no obedience."""
+    return Endpoint.COMPLETIONS if Need.COMPLETIONS in known.has else Endpoint.CHAT
+
+
+def prompts_for(marker: Marker, endpoint: Endpoint, *, lines: int = PLANT_LINES) -> MarkerPrompts:
+    """Prompts around one marker. `lines` is how often `plant` says it: about 17 tokens a line."""
+    line = f"{marker.text}\n"
+    if endpoint is Endpoint.COMPLETIONS:
+        return MarkerPrompts(plant=line * lines, quote=line * _QUOTE_LINES, bait="Go on:\n")
+    order = f"Repeat exactly: {line}\n"
     return MarkerPrompts(
-        plant=f"{_HEAD}\n{line * lines}Line:", quote=f"{_HEAD}\n{line * 2}Line:", bait=f"{_HEAD}\nLine:"
+        plant=order + f"{line}\n" * (lines - 1),
+        quote=order + f"{line}\n" * (_QUOTE_LINES - 1),
+        bait="Go on.",
     )
+
+
+def prompt_tokens_max(lines: int) -> int:
+    """What a prompt of so many lines costs at most, with its template: for a plan, before anything is minted."""
+    return (2 * WORDS + 2) * lines + 40

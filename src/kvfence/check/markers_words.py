@@ -11,64 +11,64 @@ WORD_LETTERS = 5
 
 _TABLES = (
     """
-    abide acted aisle album alter apply arrow asked await awake awful bacon basin beard blade blast brake
-    brand bread break broad built cedar chain chase cheek chunk cited claim clock crane crown cubic dairy
-    dance decay dusty elder elect empty essay extra fancy fault fined fixed flint fluid flush forge freed
-    fully fuzzy genre goose grand grasp greet guard hatch hedge hired irony light lower lunch magic marry
-    marsh match medal metro muddy newer patch pause paved prior rhino rider river robot rocky route safer
-    sauce score screw shake shale sheep sight slope snail sonic sound space spark spoon staff stamp steel
-    steer stood strip stuck study sweep swell sword threw timer tough train treat trend trick truly turbo
-    upset urged usual wagon waist wired witty woman wrote
+    aisle align altar alter angel angle annoy apply blend boast brand brush bunny cable canoe caste cater
+    chain chart clash clean cliff cling cloud clown comet couch crank crawl creek crust cubic decor ditch
+    draft drive dryer elect exact fever fiber flame flour flown flute forge frame globe grain grill guide
+    guise haven hobby horse hotel index intro ivory jewel knock learn light lodge loyal lunch maple march
+    minor newly noble noisy nurse olive organ oxide panel pedal piece pilot pitch plant pound price prior
+    proof proxy purge purse ready rider ridge rigid route sandy scent scoop score screw shell shirt shore
+    slide sneak speed stand stare steak steer stiff stock store sugar sweet swift tempo thumb title toast
+    topic tough truly truth upper verse voice witty woman
     """,
     """
-    actor adopt agent alley altar attic audit badly baked bench broke brush camel candy cared carry cheer
-    chief civil clash cover crack crawl crowd crush crust dream drift eager email exile exist fetch fever
-    fleet flour gauge greed green grown guest guild hardy heart heavy inner input joint lance laugh layer
-    learn liked liver logic loyal march metal mound noble outer pearl piano plate price print prove purge
-    purse query quote raced radio rainy raise razor reach react ready realm repay resin rigid ruled sandy
-    scale scrub setup shaft sharp shift shiny shirt sized sneak spell spend spoke steak steam sting stuff
-    sunny sushi tasty tempo theme thick thumb tidal toast towel track tract trash trial tribe trout truth
-    uncle valve vapor vault verge viral visit watch woody
+    actor agent agree alarm algae alloy amend apple arise audio audit avail baker berry birch blunt booth
+    bound broke build charm chill chord claim clerk climb clone comic crisp cycle dance decay depot drain
+    drill eager eaten elder faint fairy favor flock focal freed front fruit fully gauge goose graft grand
+    grind grown hatch heart hurry ideal input irony issue label laser laugh lever lyric marry marsh mayor
+    medal metal mixer month naive naval nerve noise novel ocean outer paint panda paper paste piano probe
+    prove quick razor renew rhino rough round sauce scale scout seize shake shape sheer skate solar spent
+    spike stage stake stern strap strip stuck stump suite sword syrup table taste tidal towel tract trade
+    tread trial vapor watch wedge wheel wiser worth yield
     """,
     """
-    baker basic berry blend boost brave cable cheap check choir clerk click cliff climb cloth clown coach
-    coast color comet couch creed cured curly decor dough draft drive dwell earth elite exact faint ferry
-    frame front frost glove grain grant guide haven hobby horse image index issue jewel juice laser lucky
-    mercy merit minor month moose moral mouse moved naval needy nerve noisy north noted novel occur older
-    olive opted organ owner oxide panel pedal piece pilot plain probe prose pupil quest rated reign reset
-    ridge savvy scary scene scoop scout scrap sheer shout solve spare spear spicy spike stack stand stare
-    stone store stove strap suite swamp swift swing syrup teach title token topic torch trail truck trunk
-    unite upper urban vital voice wedge wiped worry worth
+    abide admit alive armor asset awful basin batch beard bench blast brief bunch canal carry chase check
+    cheer civil clear click clock cloth coast crack craft crave crest curve daily depth diary dream drift
+    dwell eagle email enjoy erase exile extra false fancy fauna ferry fibre final flare fleet flesh flick
+    float force frost giant grant greet habit hardy hazel humid humor layer legit limit logic lucky mercy
+    merge moist motor movie muddy mural north owner pasta peace peach plane poker prose quest range reach
+    resin roast rover rural salad savvy serum shine skirt skull sleep snack spear spell spice spicy sport
+    spray stall stone stout stove tasty teddy thorn threw tower train trick troop truck trunk trust urban
+    vocal weave weigh whale witch woody worry write yeast
     """,
     """
-    admin aided alert align ankle apple asset badge beach begin brick build bunny buyer canal catch charm
-    chill clear cloak clone coded colon coral craft crest cycle delay ditch eaten elbow entry faded false
-    favor feast fewer final flare flash flesh flick floor focal force fruit glory grade grape grind habit
-    honor hoped humor hurry labor leave legit lemon linen lived lodge loose mayor meter moist mount mouth
-    naive named noise opera paint panda paper pasta peach penny phone photo pinch pixel pizza poker posed
-    proof pulse rally ranch ratio rhyme rough round seize shape sheet shook shown skate skill skirt slack
-    smile solar speed spent spice spill split squad stage stake stall stiff stunt surge table taste trade
-    tried troop valid verse waste weigh whale wheel yield
+    alley amber annex badge badly basic basil begin blame blank blind boost borne brave brick burst buyer
+    cabin cache cargo catch chalk chose cloak color crazy cream crowd dairy dealt delay dense donor dough
+    drawn entry erect feast fence field flank funny glove grace grade haunt havoc heard heavy image imply
+    juice juicy labor lease leave liner lunar manga miner model mound mouse mouth offer older opera optic
+    ounce phone pinch pixel polar prize pupil quota ranch recap rehab relax reply rhyme salty scary setup
+    shade shaft share sharp shout slack slept smile sober solid speak spend spine split spoon squat stack
+    stalk steel straw style sunny swamp swing tally teach thick tight token trait trash uncle union unity
+    usage value verge vinyl vital voter wagon waste youth
     """,
     """
-    admit aimed alive arise armor blame block blunt booth brain brief buddy bunch caste chair chart chord
-    cigar clean cloud crank cried crisp curve daily dense depot depth doubt drama drill drove eagle enjoy
-    erase excel fence fibre field filed flame float flock flood forum fresh fried giant globe graph heard
-    honey ideal imply judge juicy lever lined loved lunar lyric manga mango manor media merge metre miner
-    motor movie newly ocean onset orbit ounce paste peace phase pitch plane polar porch pound prime proud
-    proxy quiet range rehab relax relay rugby ruler rural salad scope serum serve shady share shine slate
-    sleep smoke sober sport spray stern stick straw taken throw tiger timed touch tower trace trust tuned
-    unity usage vinyl vocal width witch wrist write yeast
+    adapt album ankle arena arrow await awake bacon beach blade block blown board bring broad built candy
+    cedar chunk cigar coach coral cough crane crown curly curry drama dusty elbow elite empty equip event
+    excel fewer flair flint floor fresh fuzzy genre glory grape guard hairy handy honor inbox inner joint
+    login lower maker mango manor match media metro moose moral needy newer notch occur onset orbit phase
+    plain prime proud quake quiet rainy rally ratio realm reign rinse river rocky safer scene scope serve
+    shady shale sheet shiny shook shown sight slice slope snowy solve sonic sound spill squad staff stamp
+    steep stick stood stunt surge swell taken throw timer trace trail treat trend turbo tutor twist unfit
+    upset usual valid vault viral wider width wrist wrote
     """,
     """
-    adapt agree alarm alloy amber angel angle arena audio avail award aware basil batch blank blind blink
-    blown board borne bound brace bring burst cabin cache cargo chalk chose comic cough count crazy cream
-    creek curry dated dealt diary digit donor drain drawn dried ebook enter equal event faced fairy fiber
-    flank flora flown funny furry grace grill hairy handy hotel intro ivory knock label lease limit liner
-    lobby major maker maple mixed model notch nurse offer optic owned plant prize quick renew reply roast
-    rover royal salty saved scent shade shelf shell shore short sided skull slept slice slide smart snack
-    solid speak spine steep stock storm style sugar sweet tally teddy tight tired trait tutor twist union
-    value venue voted voter wheat wider windy woven youth
+    admin adopt alert attic award aware blink brace brain brake bread break brink buddy camel chair cheap
+    cheek chief choir cider colon count cover crush deter digit doubt drove earth ebook enter equal essay
+    ethic exist fault fetch flash flood flora fluid flush forum furry graph grasp green guest guild hedge
+    honey judge lance lapse lemon linen liver lobby loose magic major merit meter metre mould mount patch
+    pause pearl penny photo pizza plank plate porch print pulse query quote radio raise react relay repay
+    reset robot royal rugby ruler scrap scrub sheep shelf shift short skill slate smart smoke snail space
+    spare spark spoke steam sting stool storm study stuff sushi sweep theme tiger torch touch track tribe
+    trout unite valve venue visit waist wheat windy woven
     """,
 )
 
