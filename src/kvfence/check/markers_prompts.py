@@ -1,8 +1,8 @@
 """The prompts in which markers stand, written for models that obey badly.
 
 Rules they keep:
-- On the completions endpoint no order is needed: each is a text whose likeliest continuation copies what stands
-  in the context. A model of a hundred million parameters does that where it does not follow an instruction.
+- On the completions endpoint no order is needed: each text is likeliest continued by a copy of what
+  it holds. A model of a hundred million parameters does that where it does not follow an instruction.
 - `quote` shows its own marker and invites to repeat it: how often that works measures the detector, and over
   pages that are somebody else's it repeats somebody else's words.
 - `bait` holds no marker, and has nothing to say: what comes back comes from the context.
@@ -48,5 +48,5 @@ def prompts_for(marker: Marker, endpoint: Endpoint, *, lines: int = PLANT_LINES)
 
 
 def prompt_tokens_max(lines: int) -> int:
-    """What a prompt of so many lines costs at most, with its template: for a plan, before anything is minted."""
+    """What a prompt of so many lines costs at most, with its template: for the plan, which mints nothing."""
     return (2 * WORDS + 2) * lines + 40
