@@ -131,7 +131,7 @@ class ScriptedBench:
         """What was really asked for: prompts by the counter, answers by `max_tokens`."""
         return Cost(
             requests=len(self.asked),
-            prompt_tokens=sum(sent.tokens for sent in self.asked),
+            prompt_tokens=sum(self.known.counter.count(sent.text) for sent in self.asked),
             completion_tokens=sum((sent.ask.max_tokens or 0) * sent.ask.n for sent in self.asked),
         )
 
