@@ -48,3 +48,4 @@ class Known:
     is_loopback: bool = False
     engine: str | None = None
     nodes: tuple[str, ...] = ()  # direct addresses, where pinning is possible
+    co_residence: float | None = None  # how often one tenant's repeats met what the first left; None: unknown
