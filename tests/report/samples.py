@@ -26,7 +26,8 @@ HOSTILE = '<script>alert("x")</script>\x1b[31m\u202e & ]]>'
 
 
 def started(tool: str = "check", **more) -> RunStarted:
-    return RunStarted(tool=tool, version=VERSION, run=RUN, started=STARTED, **({"targets": (TARGET,)} | more))
+    known = {"version": VERSION, "run": RUN, "started": STARTED, "targets": (TARGET,)}
+    return RunStarted(tool=tool, **(known | more))
 
 
 def unread(**more) -> Finding:

@@ -113,6 +113,11 @@ def test_an_interrupted_run_did_not_execute_successfully():
     assert "exitCode" not in invocation
 
 
+def test_the_start_is_written_as_the_standard_wants_it():
+    events = (started(started="2026-01-01T00:00:00+00:00"),)
+    assert run_of(events)["invocations"][0]["startTimeUtc"] == "2026-01-01T00:00:00Z"
+
+
 def test_a_code_of_a_newer_version_has_a_result_without_a_rule():
     run = run_of((started(), FindingMade(finding=unread(code="KVF999"))))
     assert run["tool"]["driver"]["rules"] == []

@@ -9,12 +9,13 @@ from rich.console import Console
 from kvfence.report import FindingMade, NodeRead, RunEnded, ScenarioStarted
 from kvfence.report.convert import terminal_text
 from kvfence.report.terminal import FINDINGS_SHOWN_MAX, print_summary
-from kvfence.report.terminal_live import LiveView
+from kvfence.report.terminal_live import LINES_SHOWN_MAX, LiveView
 from tests.report.samples import (
     AUDIT,
     HOSTILE,
     INTERRUPTED,
     LEAKING,
+    NOT_TESTED,
     ONE_WORD,
     QUIET,
     answered,
@@ -113,26 +114,43 @@ def view_after(events) -> LiveView:
     return view
 
 
-def test_progress_counts_requests_and_tokens_against_the_budget():
-    view = view_after(LEAKING[:4])
-    assert view.progress().plain == "one-word  1 of 60 requests, 31 of 1,300,500 tokens, 0 s"
-    assert view_after(LEAKING).progress().plain.startswith("starting  11 of 60 requests, ")
+def progress_after(*events) -> str:
+    return view_after(events).progress().plain
+
+
+def test_progress_counts_requests_and_tokens_against_their_budgets():
+    assert progress_after(*LEAKING[:4]) == (
+        "one-word: 1 of 4 requests, 31 of 120 tokens; in all 1 of 60 requests, 31 of 1,300,500 tokens, 0 s"
+    )
 
 
 def test_without_a_budget_progress_counts_alone():
-    assert view_after((started(),)).progress().plain == "starting  0 requests, 0 tokens, 0 s"
-    view = view_after((started(), *ONE_WORD[:2]))
-    assert view.progress().plain == "one-word  1 request, 31 tokens, 0 s"
+    assert progress_after(started()) == "in all 0 requests, 0 tokens, 0 s"
+    assert progress_after(started(), *ONE_WORD[:2]) == (
+        "one-word: 1 of 4 requests, 31 of 120 tokens; in all 1 request, 31 tokens, 0 s"
+    )
+
+
+def test_a_scenario_that_has_ended_is_not_shown_as_running():
+    assert progress_after(started(), *ONE_WORD) == "in all 1 request, 31 tokens, 1 s"
 
 
 def test_a_lifeline_is_no_request_of_a_scenario():
     lifeline = answered("one-word", 5, "lifeline", prompt_tokens=16)
-    assert view_after((started(), lifeline)).progress().plain.startswith("starting  0 requests, 0 tokens")
+    assert progress_after(started(), lifeline) == "in all 0 requests, 0 tokens, 5 s"
 
 
 def test_a_request_whose_count_is_unknown_counts_what_was_sent():
     blind = answered("one-word", 5, "probe", expected_prompt_tokens=100)
-    assert "1 request, 100 tokens, 5 s" in view_after((started(), blind)).progress().plain
+    assert progress_after(started(), blind) == "in all 1 request, 100 tokens, 5 s"
+
+
+def test_a_picture_does_not_grow_for_ever():
+    out = io.StringIO()
+    with LiveView(Console(file=out, width=200, force_terminal=True, color_system=None)) as view:
+        for _ in range(3 * LINES_SHOWN_MAX):
+            view.show(NOT_TESTED)
+        assert len(view.picture().renderables) == LINES_SHOWN_MAX + 1
 
 
 def test_lines_that_have_fallen_stand_above_the_progress():

@@ -133,7 +133,7 @@ def _what_is_wrong(line: bytes, place: str, error: str) -> str:
     try:
         kind = msgspec.json.decode(line, type=_Kind).event
     except (msgspec.ValidationError, UnicodeDecodeError):
-        return f"{place}: this JSON is no event of kvfence: convert takes the file that --json wrote"
+        return f"{place}: this JSON is no event of kvfence: name the file that --jsonl wrote"
     except msgspec.DecodeError:
         return f"{place}: this line is no JSON ({error}): the file was changed, or is not a run's"
     if kind not in KINDS:

@@ -108,7 +108,7 @@ def _invocation(digest: Digest) -> dict[str, object]:
     ]
     invocation: dict[str, object] = {
         "executionSuccessful": digest.ended is not None,
-        "startTimeUtc": digest.started.started,
+        "startTimeUtc": digest.started.started.replace("+00:00", "Z"),
         "toolExecutionNotifications": notifications,
     }
     if digest.ended is not None:

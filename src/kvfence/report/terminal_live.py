@@ -6,6 +6,8 @@ Rules it keeps:
 - What is shown while it runs is gone when it ends; the summary stands in its place.
 """
 
+from collections import deque
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -29,6 +31,29 @@ from kvfence.report.terminal import VERDICT_STYLES, finding_line
 
 LIFELINE = "lifeline"
 REFRESHES_PER_S = 4
+LINES_SHOWN_MAX = 12  # what fell before is in the summary, and in the file
+
+
+@dataclass(slots=True)
+class Tally:
+    """Requests and tokens so far, of a scenario or of the whole run, against what they may use."""
+
+    budget: Cost | None = None
+    requests: int = 0
+    tokens: int = 0
+
+    def add(self, answer: Answered) -> None:
+        """Count one answer; where the server gives no count of the prompt, what was sent."""
+        prompt = answer.expected_prompt_tokens if answer.prompt_tokens is None else answer.prompt_tokens
+        self.requests += 1
+        self.tokens += (prompt or 0) + (answer.completion_tokens or 0)
+
+    def words(self) -> str:
+        """Say it, against the budget if there is one."""
+        if self.budget is None:
+            return f"{counted(self.requests, 'request', 'requests')}, {self.tokens:,} tokens"
+        tokens = self.budget.prompt_tokens + self.budget.completion_tokens
+        return f"{self.requests:,} of {self.budget.requests:,} requests, {self.tokens:,} of {tokens:,} tokens"
 
 
 class LiveView:
@@ -38,12 +63,11 @@ class LiveView:
         self._console = console
         self._live: Live | None = None
         self._is_quiet = False
-        self._budget: Cost | None = None
         self._scenario: str | None = None
-        self._requests = 0
-        self._tokens = 0
+        self._in_scenario = Tally()
+        self._in_all = Tally()
         self._seconds = 0.0
-        self._lines: list[Text] = []
+        self._lines: deque[Text] = deque(maxlen=LINES_SHOWN_MAX)
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -63,26 +87,19 @@ class LiveView:
         self._seconds = max(self._seconds, event.at_s)
         if isinstance(event, RunStarted):
             self._is_quiet = event.tool == "audit"
-            self._budget = event.budget
+            self._in_all.budget = event.budget
         elif isinstance(event, ScenarioStarted):
-            self._scenario = event.scenario
-        elif isinstance(event, Answered):
-            self._count(event)
-        elif isinstance(event, RunEnded):
+            self._scenario, self._in_scenario = event.scenario, Tally(event.cost)
+        elif isinstance(event, Answered) and event.mark != LIFELINE:
+            self._in_scenario.add(event)
+            self._in_all.add(event)
+        elif isinstance(event, ScenarioEnded | RunEnded):
             self._scenario = None
         line = _line_of(event)
         if line is not None:
             self._say(line)
         if self._live is not None:
             self._live.update(self.picture())
-
-    def _count(self, answer: Answered) -> None:
-        if answer.mark == LIFELINE:
-            return
-        self._requests += 1
-        self._tokens += (answer.prompt_tokens or answer.expected_prompt_tokens or 0) + (
-            answer.completion_tokens or 0
-        )
 
     def _say(self, line: Text) -> None:
         if self._live is not None:
@@ -96,13 +113,11 @@ class LiveView:
 
     def progress(self) -> Text:
         """Return the line that says how far it is."""
-        tokens = f"{self._tokens:,}"
-        requests = counted(self._requests, "request", "requests")
-        if self._budget is not None:
-            tokens += f" of {self._budget.prompt_tokens + self._budget.completion_tokens:,}"
-            requests = f"{self._requests:,} of {self._budget.requests:,} requests"
-        doing = "starting" if self._scenario is None else plain(self._scenario)
-        return Text.assemble((doing, "bold"), f"  {requests}, {tokens} tokens, {self._seconds:.0f} s")
+        whole = f"in all {self._in_all.words()}, {self._seconds:.0f} s"
+        if self._scenario is None:
+            return Text(whole, "dim")
+        doing = (plain(self._scenario), "bold")
+        return Text.assemble(doing, f": {self._in_scenario.words()}; ", (whole, "dim"))
 
 
 def _line_of(event: AnyEvent) -> Text | None:
