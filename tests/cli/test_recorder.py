@@ -43,8 +43,9 @@ def test_a_baseline_accepts_before_anything_is_written(tmp_path: Path):
     baseline = tmp_path / "accepted.toml"
     baseline.write_text(baseline_text([FINDING], reason="known", expires=date(2999, 1, 1)))
     with Recorder(console=quiet(), jsonl=tmp_path / "run.jsonl", baseline=baseline) as recorder:
+        recorder.take(STARTED)
         recorder.take(FindingMade(finding=FINDING))
-    (made,) = read_events(tmp_path / "run.jsonl").events
+    _, made = read_events(tmp_path / "run.jsonl").events
     assert made.accepted.startswith("known")
 
 
