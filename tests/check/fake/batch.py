@@ -33,7 +33,7 @@ class Decoder:
         self._loop_task, self._writers = None, set()
 
     def _enter(self, row):
-        kept = self.rules.restores(len(self.rows) + 1, list(self._kept))
+        kept = self.rules.restores(row.number, len(self.rows) + 1, self._kept)
         if kept is not None:
             self._restore(row, self._kept[kept])
         row.salt = row.number if self.rows else 0

@@ -88,10 +88,10 @@ class UnpinnedMatch(Rules):
 
 
 class WrongEntry(Rules):
-    """Beside others, a request gets the oldest kept conversation that is not its own, every third time."""
+    """Beside others, every third request gets the oldest conversation that was kept."""
 
-    def restores(self, rows, kept):
-        return 0 if rows > 1 and kept and kept[-1][0] % 3 == 0 else None
+    def restores(self, number, rows, kept):
+        return 0 if rows > 1 and kept and number % 3 == 0 else None
 
 
 class DirtyTail(Rules):
@@ -105,10 +105,10 @@ class PageZero(Rules):
 
 
 class ShiftedTables(Rules):
-    """After rows have left, tables are one off, until the batch is small again."""
+    """After some rows have left, tables are one off, until more have."""
 
     def table_row(self, row, rows, left):
-        return row + 1 if left % 4 == 1 and rows > 2 else row
+        return row + 1 if left % 3 == 1 and rows > 1 else row
 
 
 class SwappedTokens(Rules):

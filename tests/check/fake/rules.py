@@ -83,7 +83,7 @@ class Rules:
         return True
 
     # ---- lower tier
-    def restores(self, rows, kept):
+    def restores(self, number, rows, kept):
         """Which kept conversation is copied over a new request's pages: none, if nobody asked for one."""
         return
 
