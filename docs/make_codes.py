@@ -14,6 +14,7 @@ PAGES = ROOT / "docs" / "codes"
 sys.path[:0] = [str(ROOT / "src")]
 
 from kvfence.report.codes import CODES, Code, address_of, title_of  # noqa: E402 -- runs from anywhere
+from kvfence.report.exit_codes import MEANINGS, ExitCode  # noqa: E402 -- the same
 from kvfence.report.explain import parts_of  # noqa: E402 -- the same
 
 INDEX = "README.md"
@@ -46,6 +47,9 @@ def index() -> str:
             if code.number.startswith(f"KVF{first}")
         ]
         lines.append("")
+    lines += ["## Exit codes", "", "| exit code | what it says |", "| --- | --- |"]
+    lines += [f"| {code:d} | {MEANINGS[code]} |" for code in ExitCode]
+    lines.append("")
     return "\n".join(lines)
 
 

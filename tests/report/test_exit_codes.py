@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kvfence.report import FindingMade, NodeRead, RunEnded, Severity
-from kvfence.report.exit_codes import ExitCode, OnInconclusive, ending_of, exit_code_of
+from kvfence.report.exit_codes import MEANINGS, ExitCode, OnInconclusive, ending_of, exit_code_of
 from tests.report.samples import (
     AUDIT,
     INCONCLUSIVE,
@@ -22,6 +22,7 @@ from tests.report.samples import (
 
 def test_codes_have_their_numbers():
     assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 4, 5, 130]
+    assert list(MEANINGS) == list(ExitCode)
 
 
 def test_nothing_found_where_something_was_tested_is_clean():

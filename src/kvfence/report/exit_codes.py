@@ -32,6 +32,18 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+# What each says, for the page of codes.
+MEANINGS: dict[ExitCode, str] = {
+    ExitCode.CLEAN: "no open finding at or above the threshold: no evidence in so many opportunities",
+    ExitCode.FINDINGS: "open findings at or above the threshold (`--fail-on`)",
+    ExitCode.USAGE: "a flag, a file or the machine does not allow what was asked",
+    ExitCode.INTERNAL: "a fault of kvfence itself",
+    ExitCode.UNREACHABLE: "the target could not be reached, or refused the credentials",
+    ExitCode.INCONCLUSIVE: "too little was tested to say anything (`--on-inconclusive pass` ends with 0)",
+    ExitCode.INTERRUPTED: "interrupted; what was seen until then is in the run's file",
+}
+
+
 @unique
 class OnInconclusive(StrEnum):
     """What an inconclusive run counts as. TELL: exit code 5, and skipped in JUnit."""

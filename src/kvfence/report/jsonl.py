@@ -135,7 +135,7 @@ def _what_is_wrong(line: bytes, place: str, error: str) -> str:
     except (msgspec.ValidationError, UnicodeDecodeError):
         return f"{place}: this JSON is no event of kvfence: name the file that --jsonl wrote"
     except msgspec.DecodeError:
-        return f"{place}: this line is no JSON ({error}): the file was changed, or is not a run's"
+        return f"{place}: this line is no JSON ({error}): the file was changed, or is not what --jsonl wrote"
     if kind not in KINDS:
         return f"{place}: the event {kind!r} is from a newer kvfence: install that one"
     return f"{place}: the event {kind!r} cannot be read ({error}): it was changed, or is from a newer kvfence"

@@ -136,7 +136,7 @@ def _pair_line(prefill: str, decode: str, limit: int | None) -> Text:
 
 def scenario_table(digest: Digest) -> Table:
     """Scenarios with their verdicts and how much each looked at."""
-    table = _table("scenario", "verdict", "chances", "below", "why", right=("chances", "below"))
+    table = _table("scenario", "verdict", "chances", "rate below", "why", right=("chances", "rate below"))
     for story in digest.scenarios:
         verdict, why = _verdict(story)
         bound = None if story.ended is None else story.ended.bound
