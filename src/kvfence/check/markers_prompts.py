@@ -16,7 +16,8 @@ from kvfence.check.markers import WORDS, Marker
 
 # A word may take two tokens where a tokenizer does not hold it whole; a chat model may begin with a phrase.
 QUOTE_TOKENS = 3 * WORDS
-_QUOTE_LINES = 3
+QUOTE_LINES = 3
+_CHAT_QUOTE_LINES = 5
 PLANT_LINES = 8
 
 
@@ -38,13 +39,9 @@ def prompts_for(marker: Marker, endpoint: Endpoint, *, lines: int = PLANT_LINES)
     """Prompts around one marker. `lines` is how often `plant` says it: about 17 tokens a line."""
     line = f"{marker.text}\n"
     if endpoint is Endpoint.COMPLETIONS:
-        return MarkerPrompts(plant=line * lines, quote=line * _QUOTE_LINES, bait="Go on:\n")
-    order = f"Repeat exactly: {line}\n"
-    return MarkerPrompts(
-        plant=order + f"{line}\n" * (lines - 1),
-        quote=order + f"{line}\n" * (_QUOTE_LINES - 1),
-        bait="Go on.",
-    )
+        return MarkerPrompts(plant=line * lines, quote=line * QUOTE_LINES, bait="Go on:\n")
+    order = "Repeat exactly: "
+    return MarkerPrompts(plant=order + line * lines, quote=order + line * _CHAT_QUOTE_LINES, bait="Go on.")
 
 
 def prompt_tokens_max(lines: int) -> int:

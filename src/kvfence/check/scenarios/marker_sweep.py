@@ -1,0 +1,60 @@
+"""marker-sweep: many requests at once, each with a marker of its own, some of them ended half-way.
+
+Rules it keeps: each tenant's markers come from an alphabet of its own; requests differ in length, so that
+pages change hands; what is cancelled is cancelled at random. The request that quotes its own marker is the
+positive control and the probe at once: where another's pages stood in place of its own, it would quote those.
+"""
+
+from kvfence.check.known import Known
+from kvfence.check.scenario import Bench, Hazard, Outcome, Scenario, Size
+from kvfence.check.scenarios.quoting import (
+    AT_ONCE,
+    CONTROLS,
+    LINES_MAX,
+    Tally,
+    calm,
+    quote_serially,
+    quote_wave,
+    quotes_cost,
+)
+from kvfence.report import Cost
+
+WAVES = 4  # a round
+
+
+def cost(_known: Known, size: Size) -> Cost:
+    """The control, and the waves."""
+    waves = quotes_cost(AT_ONCE * WAVES * size.rounds, lines=LINES_MAX, at_once=AT_ONCE)
+    return quotes_cost(CONTROLS, lines=LINES_MAX) + waves
+
+
+async def run(bench: Bench) -> Outcome:
+    """Quote one at a time, then at once with random cancels."""
+    control = await quote_serially(bench)
+    tally = Tally()
+    for _ in range(WAVES * bench.size.rounds):
+        await quote_wave(bench, tally, cancels=True)
+    return calm(bench, tally, control)
+
+
+SCENARIO = Scenario(
+    name="marker-sweep",
+    what="requests at once that quote their own markers, some of them cancelled",
+    hazard=Hazard.ORDINARY,
+    classes=(
+        "response-misroute",
+        "row-mixup",
+        "padding-touches-live",
+        "step-outlives-pages",
+        "false-completion",
+        "key-omits-identity",
+        "key-collision",
+        "unscrubbed-reuse",
+    ),
+    oracle="a marker in an answer whose request was not given it",
+    control="requests that quote their own marker, one at a time and at once",
+    codes=("KVF201",),
+    cost=cost,
+    run=run,
+    is_in_quick=True,
+)

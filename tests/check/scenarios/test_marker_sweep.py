@@ -1,0 +1,47 @@
+"""marker-sweep: another's marker stops it, a healthy server gets a bound, a deaf model shows nothing."""
+
+import pytest
+from tests.check.scenarios.quote_server import Leaking, copying, deaf, played
+from tests.check.scripted_bench import plain_known, refused
+
+from kvfence.check.known import Need
+from kvfence.check.scenario import Size
+from kvfence.check.scenarios.marker_sweep import SCENARIO
+from kvfence.check.stops import ForeignMarkerSeen
+from kvfence.report import Verdict
+
+
+@pytest.mark.parametrize("has", [frozenset(Need), frozenset()])
+def test_a_server_that_mixes_up_is_stopped_at(has):
+    with pytest.raises(ForeignMarkerSeen):
+        played(SCENARIO, Leaking(), known=plain_known(has=has))
+
+
+def test_a_healthy_server():
+    outcome, bench = played(SCENARIO, copying, size=Size(rounds=2))
+    assert outcome.verdict is Verdict.NO_EVIDENCE
+    probes = [sent for sent in bench.asked if sent.ask.mark != "control"]
+    assert len(probes) == 64
+    assert outcome.sensitivity == 1
+    assert bench.most_at_once == 8
+    assert {sent.tenant for sent in probes} == {"a", "b"}
+    assert any(sent.ask.hang_up_after_chunks for sent in probes)
+    assert len({sent.own for sent in bench.asked}) == len(bench.asked)
+
+
+def test_a_model_that_quotes_nothing_is_inconclusive():
+    outcome, _ = played(SCENARIO, deaf)
+    assert outcome.verdict is Verdict.INCONCLUSIVE
+    assert "never quoted its own marker" in outcome.why
+
+
+def test_a_server_that_refuses_under_load_is_inconclusive():
+    outcome, _ = played(
+        SCENARIO, lambda sent: copying(sent) if sent.ask.mark == "control" else refused(status=503)
+    )
+    assert outcome.verdict is Verdict.INCONCLUSIVE
+
+
+def test_one_key_is_one_tenant_and_still_looks():
+    with pytest.raises(ForeignMarkerSeen):
+        played(SCENARIO, Leaking(), tenants=("a",))
