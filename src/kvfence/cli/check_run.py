@@ -115,8 +115,6 @@ async def _check_all(
         )
     gone: list[str] = []
     for target in targets:
-        for warning in target.warnings:
-            recorder.take(Noted(text=warning, is_warning=True))
         emit = recorder.take if len(targets) == 1 else for_one_of_several(recorder.take, target)
         try:
             await check_target(
@@ -144,7 +142,7 @@ def targets_of(flags: Flags, environ: Mapping[str, str], redactor: Redactor) -> 
     if flags.targets is not None:
         if flags.key_names or flags.model:
             raise OperatorError("keys and models stand in the profile: leave out --key-env and --model")
-        targets = read_profile(flags.targets, environ, redactor)
+        targets = read_profile(flags.targets, environ=environ, redactor=redactor)
     else:
         targets = (
             simple_target(

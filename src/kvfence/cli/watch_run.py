@@ -110,7 +110,7 @@ def target_of(flags: WatchFlags, redactor: Redactor) -> Target:
             model=flags.model,
             has_two_tenants=flags.has_two_tenants,
         )
-    targets = read_profile(flags.targets, os.environ, redactor)
+    targets = read_profile(flags.targets, environ=os.environ, redactor=redactor)
     if len(targets) != 1:
         raise OperatorError(
             f"{flags.targets} names {len(targets)} targets: a watch has one; start one watch for each"

@@ -4,9 +4,22 @@ A scenario is a file with one module-level SCENARIO, a line of import here, and 
 """
 
 from kvfence.check.scenario import Scenario
+from kvfence.check.scenarios.boundary import SCENARIO as BOUNDARY
+from kvfence.check.scenarios.bucket_edges import SCENARIO as BUCKET_EDGES
+from kvfence.check.scenarios.first_token import SCENARIO as FIRST_TOKEN
+from kvfence.check.scenarios.mixed_constraints import SCENARIO as MIXED_CONSTRAINTS
+from kvfence.check.scenarios.one_word import SCENARIO as ONE_WORD
+from kvfence.check.scenarios.plausibility import SCENARIO as PLAUSIBILITY
 
 # In the order of a run. What can end a server, or its neighbours' requests, stands last.
-_IN_ORDER: tuple[Scenario, ...] = ()
+_IN_ORDER: tuple[Scenario, ...] = (
+    ONE_WORD,
+    FIRST_TOKEN,
+    PLAUSIBILITY,
+    MIXED_CONSTRAINTS,
+    BUCKET_EDGES,
+    BOUNDARY,
+)
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _IN_ORDER}
 
