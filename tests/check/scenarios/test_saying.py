@@ -69,6 +69,15 @@ def test_words_that_come_back_wrong_are_not_used():
     assert sayer.right_share <= 1.0
 
 
-@pytest.mark.parametrize("nodes", [(), ("one",), ("one", "two")])
-def test_co_residence_is_what_is_known_of_nodes(nodes):
-    assert co_residence(plain_known(nodes=nodes)) == 1 / max(1, len(nodes))
+@pytest.mark.parametrize(
+    ("facts", "share"),
+    [
+        ({}, 1.0),
+        ({"nodes": ("one", "two")}, None),
+        ({"is_loopback": False}, None),
+        ({"is_loopback": False, "co_residence": 0.25}, 0.25),
+        ({"co_residence": 0.5}, 0.5),
+    ],
+)
+def test_co_residence_is_measured_or_that_of_one_server_of_ones_own(facts, share):
+    assert co_residence(plain_known(**facts)) == share

@@ -128,6 +128,8 @@ def sayer_cost(need: int) -> Cost:
     return asks_cost(2 * 2 * need)
 
 
-def co_residence(known: Known) -> float:
-    """The chance that two requests meet on one node, as far as nodes are known to be several."""
-    return 1 / max(1, len(known.nodes))
+def co_residence(known: Known) -> float | None:
+    """The chance that two requests meet on one node: as measured, or 1 for one server on this machine."""
+    if known.co_residence is not None:
+        return known.co_residence
+    return 1.0 if known.is_loopback and len(known.nodes) < 2 else None
