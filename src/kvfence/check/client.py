@@ -41,12 +41,14 @@ class Manner:
     """How the target is spoken to: what the user named, completed by what the probe learned.
 
     `answers_as` are the names by which the model may call itself; while it is empty, any will do.
+    `headers` pin requests to a node.
     """
 
     model: str | None = None
     endpoint: Endpoint = Endpoint.CHAT
     dialect: Dialect = field(default_factory=Dialect)
     answers_as: frozenset[str] = frozenset()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Client(Protocol):
@@ -187,7 +189,14 @@ class HttpClient:
         who = self._tenants[tenant]
         headed = await who.credential.headed()
         headers = httpx.Headers({"accept-encoding": "identity", "accept": "*/*"})
-        for given in (self._target.pin, who.headers, headed.headers, more_headers, self._own):
+        for given in (
+            self._target.pin,
+            self._manner.headers,
+            who.headers,
+            headed.headers,
+            more_headers,
+            self._own,
+        ):
             headers.update(given)
         if body is not None:
             headers["content-type"] = "application/json"

@@ -103,27 +103,33 @@ class _Sizes:
     odd: int
 
 
-async def learn_counter(client: ProbingClient, tenant: str, rng: random.Random) -> TokenCounter:
-    """Return the best counter that the server allows, measured by a few tiny requests."""
+async def learn_counter(
+    client: ProbingClient, tenant: str, rng: random.Random, *, is_thorough: bool = True
+) -> TokenCounter:
+    """Return the best counter that the server allows, measured by a few tiny requests.
+
+    `is_thorough`: every word of both lists is looked at, which takes 1,500 tokens in place of 500.
+    """
     tokenize = await _tokenizer(client, tenant)
     measures: list[tuple[str, Measure]] = [] if tokenize is None else [("tokenize", tokenize)]
     usage = _usage(client, tenant)
     for how, measure in [*measures, ("usage", usage)]:
         around = usage if how == "tokenize" else None
-        found = await calibrated(measure, rng, how=how, around=around)
+        found = await calibrated(measure, rng, how=how, around=around, is_thorough=is_thorough)
         if found is not None:
             return found
     return by_bytes()
 
 
 async def calibrated(
-    measure: Measure, rng: random.Random, *, how: str, around: Measure | None = None
+    measure: Measure, rng: random.Random, *, how: str, around: Measure | None = None, is_thorough: bool = True
 ) -> TokenCounter | None:
     """Return a counter whose weights were measured, or None where nothing is told.
 
     `around` measures whole requests, where `measure` counts bare texts and knows no template.
     """
-    for words in (len(WORDS), FEW_WORDS):  # the larger sample is more than the smallest contexts hold
+    # The larger sample is more than the smallest contexts hold.
+    for words in (len(WORDS), FEW_WORDS) if is_thorough else (FEW_WORDS,):
         sizes = await _sizes(measure, words)
         if sizes is None:
             continue
