@@ -88,6 +88,7 @@ class ScriptedBench:
         self.asked: list[Sent] = []
         self.replies: list[Reply] = []
         self.notes: list[str] = []
+        self.figures: dict[str, float] = {}
         self.book = MarkerBook()
         self.markers: list[Marker] = []
         self.most_at_once = 0
@@ -125,6 +126,10 @@ class ScriptedBench:
 
     def note(self, text: str, *, is_warning: bool = False) -> None:
         self.notes.append(text)
+
+    def learned(self, name: str, value: float, how: str) -> None:
+        assert how
+        self.figures[name] = value
 
     @property
     def used(self) -> Cost:

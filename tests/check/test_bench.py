@@ -13,7 +13,7 @@ from kvfence.check.reply import Failure, Reply, Text
 from kvfence.check.scenario import Size
 from kvfence.check.stops import BudgetSpent, ForeignMarkerSeen, LifelineFailed
 from kvfence.protocol.errors import InvariantError
-from kvfence.report import Answered, Noted
+from kvfence.report import Answered, CapabilityLearned, Noted
 
 
 def bench_of(session: Session, scenario: str = "test") -> LiveBench:
@@ -197,6 +197,15 @@ def test_a_note_names_its_scenario():
 
     (noted,) = run(play())
     assert noted == Noted(at_s=0.0, text="test: nothing to see", is_warning=True)
+
+
+def test_a_figure_that_was_learned_is_an_event():
+    async def play():
+        session = session_of(FunctionClient(lambda _tenant, _ask: said("x")))
+        bench_of(session).learned("clock.a", 0.5, "a fit")
+        return events_of(session)
+
+    assert run(play()) == [CapabilityLearned(at_s=0.0, name="clock.a", value=0.5, how="a fit")]
 
 
 def test_a_tenant_that_is_not_there_is_our_own_mistake():

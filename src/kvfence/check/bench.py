@@ -23,7 +23,7 @@ from kvfence.check.reply import Failure, Reply
 from kvfence.check.scenario import Size
 from kvfence.check.stops import ForeignMarkerSeen
 from kvfence.protocol.errors import invariant
-from kvfence.report import Answered, AnyEvent, Noted
+from kvfence.report import Answered, AnyEvent, CapabilityLearned, Noted
 
 
 class Asker(Protocol):
@@ -110,6 +110,11 @@ class LiveBench:
         """Say something that the report should hold."""
         session = self._session
         session.emit(Noted(at_s=session.at_s, text=f"{self._scenario}: {text}", is_warning=is_warning))
+
+    def learned(self, name: str, value: float, how: str) -> None:
+        """Say a figure of the server that the report should hold or draw, and how it was measured."""
+        session = self._session
+        session.emit(CapabilityLearned(at_s=session.at_s, name=name, value=value, how=how))
 
     async def close(self) -> None:
         """Cancel what is still in flight, and wait for it: connections are closed when this returns."""

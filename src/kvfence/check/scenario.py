@@ -111,6 +111,9 @@ class Bench(Protocol):
     def note(self, text: str, *, is_warning: bool = False) -> None:
         """Say something that the report should hold."""
 
+    def learned(self, name: str, value: float, how: str) -> None:
+        """Say a figure of the server that the report should hold or draw, and how it was measured."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:

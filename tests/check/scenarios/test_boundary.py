@@ -33,6 +33,11 @@ class TestTheIncident:
         assert sighting.evidence["usage_share"] == pytest.approx(1.0, abs=0.02)
         assert sum(sent.ask.mark == "probe" for sent in bench.asked) == 3
 
+    def test_the_clock_is_told_so_that_a_report_can_draw_it(self):
+        _, bench = boundary(LongServer(pool=2_048, fate="place"))
+        assert list(bench.figures) == ["clock.a", "clock.b", "clock.c", "clock.per_token"]
+        assert bench.figures["clock.per_token"] > 0
+
     def test_each_confirmation_has_a_control_before_it(self):
         _, bench = boundary(LongServer(pool=2_048, fate="place"))
         marks = [sent.ask.mark for sent in bench.asked]

@@ -25,6 +25,7 @@ from kvfence.check.scenarios.boundary_outcome import outcome_of, refusal
 from kvfence.check.scenarios.boundary_plan import CONFIRMATIONS, CONTEXT_MIN, Lengths, cost, lengths_for
 from kvfence.check.scenarios.boundary_prompt import Form, LongPrompt, long_prompt
 from kvfence.check.scenarios.boundary_reading import Judged, Reading, Yardstick, first_s, judge
+from kvfence.check.scenarios.clock import Clock
 from kvfence.report import Verdict
 
 _SUSPICIOUS = (Reading.UNREAD, Reading.TRUNCATED)
@@ -40,6 +41,7 @@ async def run(bench: Bench) -> Outcome:
     measured = await measure_clock(bench, lengths)
     if isinstance(measured, Refused):
         return _without_clock(measured, context)
+    _tell_clock(bench, measured.clock)
     if not measured.scale.is_measured:
         lengths = lengths_for(context, bench.known.counter.error)
     yard, _ = await find_form(bench, measured)
@@ -53,6 +55,14 @@ async def run(bench: Bench) -> Outcome:
     if bench.size.locates_edge and outcome.verdict is not Verdict.HANG:
         return await locate_edge(bench, measured, yard, outcome, judged[-1], context, sent)
     return outcome
+
+
+def _tell_clock(bench: Bench, clock: Clock) -> None:
+    """Let the report draw it: seconds to the first token of L tokens are a + b L + c L²."""
+    how = f"fit on the lower envelope of {len(clock.points)} lengths"
+    for name, value in (("a", clock.a_s), ("b", clock.b_s), ("c", clock.c_s)):
+        bench.learned(f"clock.{name}", value, how)
+    bench.learned("clock.per_token", clock.per_token_s, f"least that a token costs: {how}")
 
 
 async def _probe(
