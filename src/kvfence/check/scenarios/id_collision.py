@@ -1,8 +1,8 @@
 """id-collision: two requests under one client-chosen id, and fields that are the server's own business.
 
 Two tenants send the same id at once, by header and by each body field that engines know, each with a marker
-of its own. Each must get its own marker back, or a refusal. Then one request carries fields by which the parts
-of a deployment steer one another: they must be refused or ignored.
+of its own. Each must get its own marker back, or a refusal. Then one request carries fields by which the
+parts of a deployment steer one another: they must be refused or ignored.
 
 Rules it keeps:
 - The same pairs with different ids are the control; what fails there, too, is no collision.
