@@ -13,13 +13,14 @@ from kvfence.check.tokens_words import MORE_WORDS, WORDS
         ("animal answer", Pieces(words=2)),
         ("Animal ANSWER", Pieces(words=1, rest=2)),
         ("the animal", Pieces(words=1, more_words=1)),
-        ("animal. Answer!", Pieces(words=2, rest=2)),
+        ("animal. Answer!", Pieces(words=2, more_words=2)),
+        ("animal_(answer)", Pieces(words=2, rest=3)),
         ("quixotic", Pieces(rest=2)),
         ("zz", Pieces(rest=1)),
         ("12 345", Pieces(rest=6)),
         ("7f3c", Pieces(rest=4)),
         ("ü€", Pieces(rest=2)),
-        ("animal\n\nanswer", Pieces(words=2, rest=1)),
+        ("animal\n\nanswer", Pieces(words=2, more_words=2)),
     ],
 )
 def test_kinds_of_pieces(text, pieces):

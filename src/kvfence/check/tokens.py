@@ -23,7 +23,7 @@ from kvfence.check.known import TokenCounter
 from kvfence.check.read_reply_parts import as_count, as_list, as_object
 from kvfence.check.reply import Reply
 from kvfence.check.tokens_pieces import Pieces, Weights, counting, pieces_of, weigh
-from kvfence.check.tokens_words import MORE_WORDS, WORDS
+from kvfence.check.tokens_words import MORE_WORDS, STARTS, WORDS
 
 BYTES_ERROR = 0.2
 BYTES_OF_A_TOKEN = 4
@@ -36,7 +36,7 @@ CORRECTIONS_MAX = 8
 IDS_FROM, IDS_TO = 1_000, 20_000
 # Less than this off one: each word is one token, and what is left is the template's rounding.
 _ONE_WITHIN = 0.002
-_SHORT = " ".join(WORDS[:SHORT_WORDS])
+_SHORT = " ".join([STARTS[0], *WORDS[: SHORT_WORDS - 1]])
 _ODD_SAMPLE = 'Zygote quixotic flummoxed: 7f3c9a, 2048; wyvern-like "ramshackle" (brouhaha) & 31,4159 lumps!'
 
 Measure = Callable[[str], Awaitable[int | None]]
@@ -47,8 +47,10 @@ def words_of(tokens: int, rng: random.Random) -> str:
 
     It says nothing, no word follows itself, and nothing longer than a few words comes twice.
     """
-    words = rng.choices(WORDS, k=max(0, tokens))
-    for position in range(1, len(words)):
+    if tokens <= 0:
+        return ""
+    words = [rng.choice(STARTS), *rng.choices(WORDS, k=tokens - 1)]
+    for position in range(1, tokens):
         while words[position] == words[position - 1]:
             words[position] = rng.choice(WORDS)
     return " ".join(words)
@@ -145,8 +147,9 @@ async def calibrated(
 
 
 async def _sizes(measure: Measure, words: int) -> _Sizes | None:
-    more = " ".join(MORE_WORDS[:words])
-    texts = (_SHORT, " ".join(WORDS[:words]), f"{_SHORT} {more}", f"{_SHORT} {_ODD_SAMPLE}")
+    many = " ".join([STARTS[0], *spread(WORDS, words)])
+    more = " ".join(spread(MORE_WORDS, words))
+    texts = (_SHORT, many, f"{_SHORT} {more}", f"{_SHORT} {_ODD_SAMPLE}")
     found = []
     for text in texts:
         size = await measure(text)
@@ -157,10 +160,16 @@ async def _sizes(measure: Measure, words: int) -> _Sizes | None:
     return sizes if sizes.many > sizes.short else None
 
 
+def spread(words: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return about so many of the words, from the whole list."""
+    return words[:: max(1, len(words) // count)]
+
+
 def _weights(sizes: _Sizes) -> Weights:
-    word = _near_one((sizes.many - sizes.short) / (min(sizes.words, len(WORDS)) - SHORT_WORDS))
+    many = len(spread(WORDS, sizes.words)) + 1
+    word = _near_one((sizes.many - sizes.short) / (many - SHORT_WORDS))
     overhead = sizes.short - word * SHORT_WORDS
-    more = _near_one((sizes.more - sizes.short) / min(sizes.words, len(MORE_WORDS)))
+    more = _near_one((sizes.more - sizes.short) / len(spread(MORE_WORDS, sizes.words)))
     odd: Pieces = pieces_of(_ODD_SAMPLE)
     rest = (sizes.odd - sizes.short - word * odd.words - more * odd.more_words) / max(odd.rest, 1)
     return Weights(word=word, more_word=more, rest=max(rest, 0.1), overhead=overhead)

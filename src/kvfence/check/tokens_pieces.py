@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kvfence.check.tokens_words import MORE_WORDS, WORDS
 
-_PIECE = re.compile(r"([A-Za-z]+)|(\d+)|(\s)(?=\d|\s)|([^\w\s]|_)|([^\x00-\x7f])|\s")
+_PIECE = re.compile(r"([A-Za-z]+)|(\d+)|([.,:;?!\n])|((?:\s(?=\d|\s))|[^\w\s]|_)|([^\x00-\x7f])|\s")
 _WORDS = frozenset(WORDS)
 _MORE_WORDS = frozenset(MORE_WORDS)
 # A word on no list is as many pieces as it has starts of five letters.
@@ -42,7 +42,7 @@ def pieces_of(text: str) -> Pieces:
     """Return what a text is made of."""
     words = more_words = rest = 0
     for found in _PIECE.finditer(text):
-        letters, digits, _space, _sign, other = found.groups()
+        letters, digits, common, sign, other = found.groups()
         if letters is not None:
             # A capital changes the token, not, for words as common as these, that it is one.
             spelt = letters.lower() if letters[1:].islower() or len(letters) == 1 else letters
@@ -56,7 +56,9 @@ def pieces_of(text: str) -> Pieces:
             rest += len(digits)
         elif other is not None:
             rest += -(-len(other.encode()) // _BYTES_OF_A_PIECE)
-        elif found.lastindex is not None:
+        elif common is not None:
+            more_words += 1  # as sure to be one token as a common word
+        elif sign is not None:
             rest += 1
     return Pieces(words, more_words, rest)
 

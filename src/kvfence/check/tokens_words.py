@@ -3,6 +3,7 @@
 Rules it keeps:
 - `WORDS` are for drawing filler text from: plain words of at most seven letters, none of them a number, a
   colour or a word that a prompt of ours asks for.
+- `STARTS` are those of them that count as one token without a space before them, too: a text begins with one.
 - `MORE_WORDS` are other words that prompts are made of. They are counted, never drawn.
 - That a word is one token is a supposition: the counter checks it on the server at hand.
 """
@@ -27,8 +28,8 @@ _WORDS_TEXT = """
     left length less letter level life lift like line liquid list listen little live locate lone long look
     lost loud love machine made magnet main make many mark market mass master matter mean meant measure
     meat meet melody method middle might mile milk mind mine minute mirror miss modern moment money moon
-    more morning most motion move much music must name nation natural nature near neck need needle never
-    next night noon nose note nothing notice noun number object observe office often once only open
+    more morning most motion move moved much music must name nation natural nature near neck need needle
+    never next night noon nose note nothing notice noun number object observe office often once only open
     operate order other over oxygen page pair parent part party pass past path pattern pencil people
     perhaps period person phrase picture pillow place plan planet play please plural point poor port pose
     post power prepare present press pretty problem process produce product proper protect provide pull
@@ -58,18 +59,38 @@ _MORE_TEXT = """
     front fruit fun gas get girl go gold got grand gray green guide had half has hat heard heart heavy her
     him his hit horse hot how hundred hurry i ice if in indicate industry instrument interest is it job
     joy key king lady language laugh law lay learn leave led leg let lie light log lot low major man map
-    match material may me men metal million mix molecule month mother mount mountain mouth moved multiply
-    my necessary neighbor new nine no noise nor north now occur ocean of off offer oil old on one opposite
-    or orange organ original our out own paint paper paragraph particular pay piece pitch plain plane
-    plant populate position possible pound practice print probable property prove put question quick quiet
-    race radio raise ran range reach ready red remember reply represent river round row rub run sat saw
-    say scale score sea second see sentence separate serve set seven shape share sharp she sheet shell
-    shine short shoulder shout sight silver sister sit six skill sky sleep slept smile so solution solve
-    son sound south space speak speed spell spend spoke stand steam steel stick stone stood store straight
+    match material may me men metal million mix molecule month mother mount mountain mouth multiply my
+    necessary neighbor new nine no noise nor north now occur ocean of off offer oil old on one opposite or
+    orange organ original our out own paint paper paragraph particular pay piece pitch plain plane plant
+    populate position possible pound practice print probable property prove put question quick quiet race
+    radio raise ran range reach ready red remember reply represent river round row rub run sat saw say
+    scale score sea second see sentence separate serve set seven shape share sharp she sheet shell shine
+    short shoulder shout sight silver sister sit six skill sky sleep slept smile so solution solve son
+    sound south space speak speed spell spend spoke stand steam steel stick stone stood store straight
     study substance sugar sun surprise syllable table teach temperature ten the thick third thousand three
     throw tie to together too top touch track trade train triangle truck try twenty two up use usual value
     visit voice wagon was watch way we west wheel white who why wife woman women words write wrong wrote
     yellow yes yet you
 """
+_STARTS_TEXT = """
+    above after again almost along also always among another answer around because before between body
+    book bottom call came card care case center change charge city class close column come common control
+    cool copy correct cost country course create current deep design direct each early effect else energy
+    engine enough even every example face fact family figure fill find fine follow food form found free
+    friend from full game general give good great group grow hand happy hard have head help here high
+    history home hour house human include join jump just keep kind know large last late least left length
+    less letter level life like line list little live long look made make many mark market middle mind
+    minute moment money more most move much music name nation natural nature near need never next night
+    note nothing number object often once only open order other over page parent part pass past path
+    pattern people perhaps period person picture place plan play please point port post power present
+    press process product pull push read real record region repeat require rest result right road roll
+    room root rule safe save school science search season section select self send sense several show side
+    sign similar simple since single size slow small some special spring square start state station step
+    stop story stream street string strong student subject success summer support surface system tail take
+    team term test than thank that them then there these they thing think this though through time tool
+    total town travel tree true turn type under unit until view wait walk wall water wave week weight well
+    what when where which while whole will wind window winter with word work world year young your
+"""
 WORDS = tuple(_WORDS_TEXT.split())
+STARTS = tuple(_STARTS_TEXT.split())
 MORE_WORDS = tuple(_MORE_TEXT.split())
