@@ -94,7 +94,7 @@ _STORMS = (
             "one page; prefill node and router die, a message is lost, a client leaves; not closed",
             Weather(leave=1, drop=1, crash_prefill=1, crash_router=1),
         ),
-        depth=20,
+        depth=18,
     ),
 )
 _SHAPES = (
@@ -229,7 +229,7 @@ _DEEP = (
             close_retry_timer=1,
             batch_timer=1,
         ),
-        depth=8,
+        depth=6,
     ),
 )
 
