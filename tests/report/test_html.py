@@ -8,12 +8,21 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from kvfence.report import CapabilityLearned, FindingMade, NodeRead, Noted, RunEnded
+from kvfence.report import (
+    CapabilityLearned,
+    Cost,
+    FindingMade,
+    NodeRead,
+    Noted,
+    RunEnded,
+    ScenarioStarted,
+)
 from kvfence.report.digest import Digest
 from kvfence.report.html import html_report, policy
 from kvfence.report.html_axes import Linear, Logarithmic, curve
+from kvfence.report.html_clock import Fit, fit_of, ttft_plots
 from kvfence.report.html_markup import VOID, element, link, table, text
-from kvfence.report.html_plots import Fit, fit_of, reuse_plot, reuse_table, timed_answers, ttft_plot
+from kvfence.report.html_reuse import reuse_plots, reuse_table
 from tests.report.samples import (
     AUDIT,
     CLOCK,
@@ -99,7 +108,8 @@ def test_everything_that_comes_from_a_run_is_escaped():
             started(targets=(HOSTILE,), profile=HOSTILE),
             NodeRead(node=HOSTILE, engine=HOSTILE, role=HOSTILE, why=HOSTILE, verdict=HOSTILE),
             CapabilityLearned(name=HOSTILE, value=HOSTILE, how=HOSTILE),
-            answered("cross-tenant-reuse", 1, HOSTILE, ttft_s=0.1, cached_tokens=3),
+            ScenarioStarted(scenario=f"cross-tenant-reuse{HOSTILE}", hazard=HOSTILE, cost=Cost()),
+            answered(f"cross-tenant-reuse{HOSTILE}", 1, HOSTILE, ttft_s=0.1, cached_tokens=3),
             FindingMade(finding=finding, accepted=HOSTILE, scenario=HOSTILE),
             FindingMade(finding=unread(what=HOSTILE, subject_key="other")),
             Noted(text=HOSTILE),
@@ -160,52 +170,75 @@ def test_parts_without_content_are_left_out():
 
 
 # ---------------------------------------------------------------- drawings
+BOUNDARY_BEGINS, BOUNDARY_ENDS = LEAKING[5], LEAKING[14]
+
+
+def ttft_of(*events) -> str | None:
+    """The drawing for a boundary scenario with these events."""
+    return ttft_plots(Digest.of((started(), BOUNDARY_BEGINS, *events, BOUNDARY_ENDS)))
+
+
 def test_an_answer_that_came_too_fast_is_an_outlier():
-    digest = Digest.of(LEAKING)
-    fit = fit_of(digest)
-    assert fit == Fit(0.05, 2.5e-4, 1.2e-10)
-    assert [point.is_too_fast for point in timed_answers(digest, fit)] == [False, False, False, True]
-    drawn = ttft_plot(digest)
+    drawn = ttft_plots(Digest.of(LEAKING))
     assert drawn.count('class="outlier"') == 1
     assert drawn.count("<circle") == 4
     assert "probe: 1,048,064 tokens, 1.200 s, too fast" in drawn
+    assert "none can have been read: 1 were so fast" in drawn
 
 
 def test_on_a_healthy_server_no_answer_is_an_outlier():
     slow = msgspec.structs.replace(TIMED[3], ttft_s=390.0)
-    drawn = ttft_plot(Digest.of((started(), *CLOCK, *TIMED[:3], slow)))
+    drawn = ttft_of(*CLOCK, *TIMED[:3], slow)
     assert "outlier" not in drawn
-    assert "sooner than a prompt can be read: 0 did" in drawn
+    assert "none can have been read: 0 were so fast" in drawn
+
+
+def test_what_a_token_costs_at_least_goes_before_the_fits_linear_part():
+    dear = CapabilityLearned(name="clock.per_token", value=1.0, how="measured")
+    assert fit_of(Digest.of((started(), *CLOCK))) == Fit(0.05, 2.5e-4, 1.2e-10, 2.5e-4)
+    assert fit_of(Digest.of((started(), *CLOCK, dear))) == Fit(0.05, 2.5e-4, 1.2e-10, 1.0)
 
 
 def test_without_a_fit_points_alone_are_drawn():
-    digest = Digest.of((started(), *TIMED))
-    assert fit_of(digest) is None
-    drawn = ttft_plot(digest)
+    drawn = ttft_of(*TIMED)
     assert "The run made no fit" in drawn
     assert "<path" not in drawn
+    assert fit_of(Digest.of((started(), *CLOCK[:2]))) is None, "a part is missing"
 
 
-def test_a_fit_that_lacks_a_part_is_none():
-    assert fit_of(Digest.of((started(), *CLOCK[:2]))) is None
+def test_of_two_targets_each_has_the_fit_that_was_told_before_its_end():
+    def moved(events, seconds):
+        return [
+            msgspec.structs.replace(
+                event,
+                at_s=seconds,
+                **({"scenario": "boundary at b"} if hasattr(event, "scenario") else {"value": 9.0}),
+            )
+            for event in events
+        ]
+
+    first = (BOUNDARY_BEGINS, *CLOCK, *TIMED, BOUNDARY_ENDS)
+    drawn = ttft_plots(Digest.of((started(), *first, *moved(first, 60.0))))
+    assert drawn.count("<svg") == 2
+    assert drawn.index("the fit 0.05 s") < drawn.index("boundary at b") < drawn.index("the fit 9 s")
 
 
 def test_probes_of_scenarios_without_a_clock_are_no_points():
-    other = answered("one-word", 9, "probe", prompt_tokens=30, ttft_s=0.1)
-    assert len(timed_answers(Digest.of((started(), *TIMED, other)), None)) == len(TIMED)
-    assert ttft_plot(Digest.of((started(), other))) is None
+    assert ttft_plots(Digest.of(QUIET)) is None
+    assert ttft_of(*CLOCK) is None
 
 
 def test_a_run_without_reuse_has_no_drawing_of_it():
-    assert reuse_plot(Digest.of(QUIET)) is None
+    assert reuse_plots(Digest.of(QUIET)) is None
     assert reuse_table(Digest.of(QUIET)) is None
+    begun = ScenarioStarted(scenario="cross-tenant-reuse", hazard="ordinary", cost=Cost())
     silent = answered("cross-tenant-reuse", 1, "cold", ttft_s=None)
-    assert reuse_plot(Digest.of((started(), silent))) is None
+    assert reuse_plots(Digest.of((started(), begun, silent))) is None
 
 
 def test_reuse_has_a_row_for_each_kind_of_request():
     digest = Digest.of(LEAKING)
-    drawn = reuse_plot(digest)
+    drawn = reuse_plots(digest)
     assert drawn.count('class="median"') == 3
     assert drawn.count("<circle") == 6
     assert re.sub(r"<[^>]+>", "|", reuse_table(digest)).count("896") == 2

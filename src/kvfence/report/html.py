@@ -13,9 +13,10 @@ from collections.abc import Iterable
 
 from kvfence.report.digest import Digest
 from kvfence.report.events import AnyEvent
+from kvfence.report.html_clock import ttft_plots
 from kvfence.report.html_findings import finding_sections
 from kvfence.report.html_markup import Markup, element, joined, paragraph, text
-from kvfence.report.html_plots import reuse_plot, reuse_table, ttft_plot
+from kvfence.report.html_reuse import reuse_plots, reuse_table
 from kvfence.report.html_style import STYLE
 from kvfence.report.html_tables import (
     capabilities_table,
@@ -81,8 +82,8 @@ def _sections(digest: Digest) -> list[tuple[str, str, Markup]]:
         ("nodes", "Nodes", [nodes_table(digest) if digest.nodes else None]),
         ("pairs", "Pairs", [pairs_table(digest) if digest.pairs else None]),
         ("scenarios", "Scenarios", [scenarios_table(digest) if digest.scenarios else None]),
-        ("clock", "Time to the first token", [ttft_plot(digest)]),
-        ("reuse", "Reuse across tenants", [reuse_plot(digest), reuse_table(digest)]),
+        ("clock", "Time to the first token", [ttft_plots(digest)]),
+        ("reuse", "Reuse across tenants", [reuse_plots(digest), reuse_table(digest)]),
         ("sources", "Where figures were read", [sources_table(digest) if digest.nodes else None]),
         ("server", "What was learned of the server", [_capabilities(digest)]),
         ("notes", "Notes", [_notes(digest)]),

@@ -139,6 +139,11 @@ def curve(x: Axis, y: Axis, value_at: Callable[[float], float], class_: str) -> 
     return element("path", d=way, class_=class_) if points else joined(())
 
 
+def dot(x: float, y: float, class_: str, words: str) -> Markup:
+    """Draw a point with its words under the pointer."""
+    return element("g", element("title", text(words)), element("circle", cx=x, cy=y, r=4.5, class_=class_))
+
+
 def drawing(parts: Iterable[Markup], height: float, label: str, words: str) -> Markup:
     """Put a drawing together with its caption."""
     svg = element("svg", *parts, viewBox=f"0 0 {WIDTH} {height:g}", role="img", aria_label=label)
