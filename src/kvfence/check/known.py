@@ -48,4 +48,5 @@ class Known:
     is_loopback: bool = False
     engine: str | None = None
     nodes: tuple[str, ...] = ()  # direct addresses, where pinning is possible
+    models: tuple[str, ...] = ()  # all names in the server's list, adapters too
     co_residence: float | None = None  # how often one tenant's repeats met what the first left; None: unknown

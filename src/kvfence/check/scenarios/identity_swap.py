@@ -1,0 +1,168 @@
+"""identity-swap: the same tokens asked of another model or adapter of the same server.
+
+A cache key that leaves out what changes the keys and values (the adapter, the weights, the dtype) gives the
+second model the first one's pages. It shows where the server counts cached tokens.
+
+Rules it keeps:
+- The first model's own repeat has to hit, or nothing was there to be taken; a fresh prompt to the second
+  model has to miss, or its hits say nothing.
+- Two names that always answer alike may be one model under two names: then a hit is right, and the outcome is
+  inconclusive.
+- Images are not swapped: prompts here are text alone. The report says so.
+"""
+
+from dataclasses import dataclass
+
+from kvfence.check.asks import Ask
+from kvfence.check.known import Known, Need
+from kvfence.check.reply import Failure, Reply
+from kvfence.check.scenario import Bench, Hazard, Outcome, Scenario, Sighting, Size
+from kvfence.check.scenarios.filler import filler, nonce
+from kvfence.check.scenarios.saying import co_residence
+from kvfence.check.statistics import lower_share
+from kvfence.report import Cost, Severity, Verdict
+
+ROUNDS = 4
+ASKS = 4  # the first model, the second, the first again, and a fresh prompt to the second
+PROMPT_TOKENS = 400
+ANSWER_TOKENS = 16
+HIT_SHARE = 0.5
+HITS_MIN = 2
+NOT_IMAGES = "images, audio and weight reloads were not swapped: this run sends text to names that are listed"
+
+
+@dataclass(slots=True)
+class Tally:
+    """Rounds with counts, and hits of the swap, of the first model's repeat, and of fresh prompts."""
+
+    rounds: int = 0
+    swaps: int = 0
+    repeats: int = 0
+    fresh: int = 0
+    alike: int = 0  # answers of both models that are one text
+
+
+def cost(known: Known, size: Size) -> Cost:
+    """Four requests a round; nothing where there is one model."""
+    asks = ASKS * ROUNDS * size.rounds if other_of(known) else 0
+    return Cost(
+        requests=asks,
+        prompt_tokens=asks * PROMPT_TOKENS,
+        completion_tokens=asks * ANSWER_TOKENS,
+        seconds=asks * 10.0,
+    )
+
+
+def other_of(known: Known) -> str | None:
+    """Another name in the list than that of the target."""
+    return next((name for name in known.models if name != known.model), None)
+
+
+async def run(bench: Bench) -> Outcome:
+    """Prime with one model, ask the other, and look at what was cached."""
+    other = other_of(bench.known)
+    if other is None:
+        why = f"the server lists one model; there is no other identity to swap to. {NOT_IMAGES}"
+        return Outcome(verdict=Verdict.NOT_TESTED, why=why)
+    tally = Tally()
+    for _ in range(ROUNDS * bench.size.rounds):
+        await _round(bench, other, tally)
+    return _outcome(bench, other, tally)
+
+
+async def _round(bench: Bench, other: str, tally: Tally) -> None:
+    shared, own = _prompt(bench), _prompt(bench)
+    first = await _ask(bench, shared, None, "filler")
+    swapped = await _ask(bench, shared, other, "probe")
+    again = await _ask(bench, shared, None, "control")
+    fresh = await _ask(bench, own, other, "control")
+    hits = [_is_hit(reply) for reply in (swapped, again, fresh)]
+    if any(hit is None for hit in hits):
+        return
+    tally.rounds += 1
+    tally.swaps += bool(hits[0])
+    tally.repeats += bool(hits[1])
+    tally.fresh += bool(hits[2])
+    tally.alike += swapped.content == first.content
+
+
+def _prompt(bench: Bench) -> str:
+    count = bench.known.counter.count
+    head = nonce(bench.random)
+    return f"{head} {filler(PROMPT_TOKENS - count(head) - 1, bench.random, count)}"
+
+
+async def _ask(bench: Bench, prompt: str, model: str | None, mark: str) -> Reply:
+    extra: dict[str, object] = {} if model is None else {"model": model}
+    ask = Ask(
+        prompt=prompt,
+        mark=mark,
+        prompt_tokens=bench.known.counter.count(prompt),
+        max_tokens=ANSWER_TOKENS,
+        extra_body=extra,
+    )
+    return await bench.ask(bench.tenants[0], ask)
+
+
+def _is_hit(reply: Reply) -> bool | None:
+    """Whether most of the prompt was cached; None without an answer or without counts."""
+    # The other model's name in an answer is what was asked for here.
+    usage = reply.usage
+    if reply.failure not in {None, Failure.OTHER_MODEL} or not usage.prompt_tokens:
+        return None
+    return None if usage.cached_tokens is None else usage.cached_tokens >= HIT_SHARE * usage.prompt_tokens
+
+
+def _outcome(bench: Bench, other: str, tally: Tally) -> Outcome:
+    why = (
+        f"{tally.swaps} of {tally.rounds} prompts of {bench.known.model} were cached for {other}; "
+        f"its own repeats {tally.repeats}, fresh prompts {tally.fresh}"
+    )
+    is_blind = not tally.repeats or tally.fresh
+    is_alias = tally.alike == tally.rounds
+    if is_blind or (tally.swaps and (is_alias or tally.swaps < HITS_MIN)):
+        reason = "the controls do not hold" if is_blind else "the two names may be one model, or it was once"
+        return Outcome(
+            verdict=Verdict.INCONCLUSIVE,
+            why=f"{why}: {reason}",
+            opportunities=tally.rounds,
+            notes=(NOT_IMAGES,),
+        )
+    sighting = Sighting(
+        code="KVF207",
+        severity=Severity.HIGH,
+        what=f"{why}: the cache key leaves out which model computes",
+        subject_key="identity",
+        evidence={
+            "rounds": tally.rounds,
+            "swap_hits": tally.swaps,
+            "repeat_hits": tally.repeats,
+            "fresh_hits": tally.fresh,
+            "answers_alike": tally.alike,
+        },
+        rival="two names of one set of weights whose answers differ by a system prompt or a template",
+    )
+    return Outcome(
+        verdict=Verdict.EXPOSED if tally.swaps else Verdict.NO_EVIDENCE,
+        why=why,
+        opportunities=tally.rounds,
+        sensitivity=lower_share(tally.repeats, tally.rounds),
+        co_residence=co_residence(bench.known),
+        smallest_effect=f"{HITS_MIN} hits in {tally.rounds} prompts",
+        sightings=(sighting,) if tally.swaps else (),
+        notes=(NOT_IMAGES,),
+    )
+
+
+SCENARIO = Scenario(
+    name="identity-swap",
+    what="the same tokens under another model or adapter of the server's list",
+    hazard=Hazard.ORDINARY,
+    classes=("key-omits-identity",),
+    oracle="cached tokens for a prompt that only the other model was ever sent",
+    control="the first model's repeat, which must hit; a fresh prompt to the second, which must not",
+    codes=("KVF207",),
+    cost=cost,
+    run=run,
+    needs=frozenset({Need.CACHED_TOKENS}),
+)
