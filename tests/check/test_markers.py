@@ -20,7 +20,7 @@ from kvfence.check.markers import (
     letters_of,
     sequences_of,
 )
-from kvfence.check.markers_prompts import copying_endpoint, prompt_tokens_max, prompts_for
+from kvfence.check.markers_prompts import bait_for, copying_endpoint, prompt_tokens_max, prompts_for
 from kvfence.check.markers_words import ALPHABETS, WORD_LETTERS
 
 seeds = st.integers(0, 2**32)
@@ -288,7 +288,7 @@ class TestPrompts:
         prompts = prompts_for(marker, endpoint, lines=3)
         assert prompts.plant.count(marker.text) == 3
         assert is_shown(marker, prompts.quote)
-        assert all(words == [] for words in sequences_of(letters_of(prompts.bait)))
+        assert all(words == [] for words in sequences_of(letters_of(bait_for(endpoint))))
         assert len(prompts.plant.split()) < prompt_tokens_max(3)
 
     def test_go_where_copying_needs_no_obedience(self):

@@ -5,7 +5,7 @@ Rules they keep:
   it holds. A model of a hundred million parameters does that where it does not follow an instruction.
 - `quote` shows its own marker and invites to repeat it: how often that works measures the detector, and over
   pages that are somebody else's it repeats somebody else's words.
-- `bait` holds no marker, and has nothing to say: what comes back comes from the context.
+- A bait holds no marker, and has nothing to say: what comes back comes from the context.
 """
 
 from dataclasses import dataclass
@@ -23,11 +23,10 @@ PLANT_LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class MarkerPrompts:
-    """`plant` fills pages with a marker, `quote` makes the model repeat it, `bait` waits for another's."""
+    """`plant` fills pages with a marker, `quote` makes the model repeat it at the least cost."""
 
     plant: str
     quote: str
-    bait: str
 
 
 def copying_endpoint(known: Known) -> Endpoint:
@@ -39,9 +38,14 @@ def prompts_for(marker: Marker, endpoint: Endpoint, *, lines: int = PLANT_LINES)
     """Prompts around one marker. `lines` is how often `plant` says it: about 17 tokens a line."""
     line = f"{marker.text}\n"
     if endpoint is Endpoint.COMPLETIONS:
-        return MarkerPrompts(plant=line * lines, quote=line * QUOTE_LINES, bait="Go on:\n")
+        return MarkerPrompts(plant=line * lines, quote=line * QUOTE_LINES)
     order = "Repeat exactly: "
-    return MarkerPrompts(plant=order + line * lines, quote=order + line * _CHAT_QUOTE_LINES, bait="Go on.")
+    return MarkerPrompts(plant=order + line * lines, quote=order + line * _CHAT_QUOTE_LINES)
+
+
+def bait_for(endpoint: Endpoint) -> str:
+    """A prompt without a marker: over pages that are another's, it goes on with another's words."""
+    return "Go on:\n" if endpoint is Endpoint.COMPLETIONS else "Go on."
 
 
 def prompt_tokens_max(lines: int) -> int:

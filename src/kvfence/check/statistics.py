@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from kvfence.protocol.errors import invariant
 from kvfence.report import Bound
 
-_BISECTIONS = 60  # halve an interval of 1 until a float ends
+_BISECTIONS = 40  # halve an interval of 1 until the rest is nothing
+_NEVER = 1e-6
 
 
 def holm(p_values: Sequence[float], alpha: float) -> tuple[bool, ...]:
@@ -95,19 +96,26 @@ def detectable_rate(of: int, *, control_rate: float = 0.0, alpha: float = 0.01, 
 
     By enumeration of both binomials; `power` is how often it must show. 1.0 if nothing smaller would.
     """
-    control = [_chance(count, of, control_rate) for count in range(of + 1)]
-    needed = [
-        next((hits for hits in range(of + 1) if fisher_greater(hits, of, count, of) <= alpha), of + 1)
-        for count in range(of + 1)
-    ]
+    control = [(count, _chance(count, of, control_rate)) for count in range(of + 1)]
+    # What never happens needs no threshold: without noise there is one case.
+    needed = [(_hits_needed(of, count, alpha), chance) for count, chance in control if chance > _NEVER]
 
     def shown(rate: float) -> float:
-        return math.fsum(
-            chance * (at_least(hits, of, rate) if hits <= of else 0.0)
-            for chance, hits in zip(control, needed, strict=True)
-        )
+        return math.fsum(chance * at_least(hits, of, rate) for hits, chance in needed if hits <= of)
 
     return _bisect(lambda rate: shown(rate) >= power)
+
+
+def _hits_needed(of: int, control_hits: int, alpha: float) -> int:
+    """The fewest hits that Fisher's test takes for more than the control's; `of` + 1 if none are enough."""
+    low, high = 0, of + 1
+    while low < high:
+        middle = (low + high) // 2
+        if fisher_greater(middle, of, control_hits, of) <= alpha:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def _chance(count: int, of: int, rate: float) -> float:

@@ -4,12 +4,17 @@ A scenario is a file with one module-level SCENARIO, a line of import here, and 
 """
 
 from kvfence.check.scenario import Scenario
+from kvfence.check.scenarios.abort_refill import SCENARIO as ABORT_REFILL
 from kvfence.check.scenarios.boundary import SCENARIO as BOUNDARY
 from kvfence.check.scenarios.bucket_edges import SCENARIO as BUCKET_EDGES
+from kvfence.check.scenarios.burst_prefix import SCENARIO as BURST_PREFIX
 from kvfence.check.scenarios.first_token import SCENARIO as FIRST_TOKEN
+from kvfence.check.scenarios.full_pool import SCENARIO as FULL_POOL
+from kvfence.check.scenarios.marker_sweep import SCENARIO as MARKER_SWEEP
 from kvfence.check.scenarios.mixed_constraints import SCENARIO as MIXED_CONSTRAINTS
 from kvfence.check.scenarios.one_word import SCENARIO as ONE_WORD
 from kvfence.check.scenarios.plausibility import SCENARIO as PLAUSIBILITY
+from kvfence.check.scenarios.spill_return import SCENARIO as SPILL_RETURN
 
 # In the order of a run. What can end a server, or its neighbours' requests, stands last.
 _IN_ORDER: tuple[Scenario, ...] = (
@@ -17,8 +22,13 @@ _IN_ORDER: tuple[Scenario, ...] = (
     FIRST_TOKEN,
     PLAUSIBILITY,
     MIXED_CONSTRAINTS,
+    MARKER_SWEEP,
     BUCKET_EDGES,
+    BURST_PREFIX,
+    SPILL_RETURN,
     BOUNDARY,
+    FULL_POOL,
+    ABORT_REFILL,
 )
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _IN_ORDER}

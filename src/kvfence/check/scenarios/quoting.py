@@ -8,7 +8,7 @@ Rules it keeps:
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvfence.check.asks import Ask
 from kvfence.check.known import Known
@@ -21,10 +21,11 @@ from kvfence.check.markers_prompts import (
     prompts_for,
 )
 from kvfence.check.reply import Failure, Reply
-from kvfence.check.scenario import Bench, Outcome
+from kvfence.check.scenario import Bench, Outcome, Sighting
 from kvfence.check.scenarios.saying import co_residence
+from kvfence.check.statistics import detectable_rate, fisher_greater
 from kvfence.check.together import together
-from kvfence.report import Cost, Verdict
+from kvfence.report import Cost, Severity, Verdict
 
 AT_ONCE = 8
 WAVE_S = 10.0  # what a wave of short requests takes at most, for the plan
@@ -32,6 +33,7 @@ LINES_MAX = 12
 CANCELLED_SHARE = 0.25
 CANCEL_AFTER_CHUNKS_MAX = 12
 CONTROLS = 4
+SUSPECT_ALPHA = 0.01  # of one scenario; the runner corrects over all of them
 
 
 @dataclass(slots=True)
@@ -174,6 +176,63 @@ def calm(bench: Bench, tally: Tally, control: Tally, *, notes: tuple[str, ...] =
         co_residence=co_residence(bench.known),
         smallest_effect="nine or more words of one marker's sixteen, in their order",
         notes=(*notes, churn_note(tally)),
+    )
+
+
+def judged(
+    bench: Bench,
+    probes: Tally,
+    beside: Tally,
+    control: Tally,
+    *,
+    key: str,
+    what: str,
+    notes: tuple[str, ...] = (),
+) -> Outcome:
+    """Calm, unless answers under the scenario's load lose their own marker more often than under plain load.
+
+    `beside` is the A/A control: as many requests at once, without what the scenario does. A lost marker is no
+    leak; it is suspect at most, and only if Fisher's test says so.
+    """
+    outcome = calm(bench, probes, control, notes=notes)
+    if not (probes.answered and beside.answered):
+        return outcome
+    p_value = fisher_greater(probes.lost, probes.answered, beside.lost, beside.answered)
+    if p_value <= SUSPECT_ALPHA:
+        return _suspect(bench, probes, beside, p_value, key=key, what=what)
+    if outcome.verdict is not Verdict.NO_EVIDENCE:
+        return outcome
+    rate = detectable_rate(probes.answered, control_rate=beside.lost / beside.answered)
+    effect = f"{outcome.smallest_effect}; or {rate:.0%} of answers that lose their own"
+    return replace(outcome, p_value=p_value, smallest_effect=effect)
+
+
+def _suspect(bench: Bench, probes: Tally, beside: Tally, p_value: float, *, key: str, what: str) -> Outcome:
+    said = (
+        f"{what}: {probes.lost} of {probes.answered} answers lost their own marker; under plain load "
+        f"{beside.lost} of {beside.answered} did"
+    )
+    sighting = Sighting(
+        code="KVF206",
+        severity=Severity.MEDIUM,
+        what=said,
+        subject_key=key,
+        evidence={
+            "answers": probes.answered,
+            "lost": probes.lost,
+            "control_answers": beside.answered,
+            "control_lost": beside.lost,
+        },
+        rival="rounding that differs with the batch, which may change what a model says next",
+    )
+    return Outcome(
+        verdict=Verdict.SUSPECT,
+        why=said,
+        opportunities=probes.answered,
+        sensitivity=beside.shown_share,
+        co_residence=co_residence(bench.known),
+        p_value=p_value,
+        sightings=(sighting,),
     )
 
 
