@@ -4,12 +4,17 @@ A scenario is a file with one module-level SCENARIO, a line of import here, and 
 """
 
 from kvfence.check.scenario import Scenario
+from kvfence.check.scenarios.a_x_a import SCENARIO as A_X_A
 from kvfence.check.scenarios.abort_refill import SCENARIO as ABORT_REFILL
+from kvfence.check.scenarios.birthday import SCENARIO as BIRTHDAY
 from kvfence.check.scenarios.boundary import SCENARIO as BOUNDARY
 from kvfence.check.scenarios.bucket_edges import SCENARIO as BUCKET_EDGES
 from kvfence.check.scenarios.burst_prefix import SCENARIO as BURST_PREFIX
 from kvfence.check.scenarios.first_token import SCENARIO as FIRST_TOKEN
 from kvfence.check.scenarios.full_pool import SCENARIO as FULL_POOL
+from kvfence.check.scenarios.id_collision import SCENARIO as ID_COLLISION
+from kvfence.check.scenarios.identity_swap import SCENARIO as IDENTITY_SWAP
+from kvfence.check.scenarios.long_recall import SCENARIO as LONG_RECALL
 from kvfence.check.scenarios.marker_sweep import SCENARIO as MARKER_SWEEP
 from kvfence.check.scenarios.mixed_constraints import SCENARIO as MIXED_CONSTRAINTS
 from kvfence.check.scenarios.one_word import SCENARIO as ONE_WORD
@@ -24,9 +29,14 @@ _IN_ORDER: tuple[Scenario, ...] = (
     MIXED_CONSTRAINTS,
     MARKER_SWEEP,
     BUCKET_EDGES,
+    A_X_A,
+    IDENTITY_SWAP,
+    BIRTHDAY,
+    LONG_RECALL,
     BURST_PREFIX,
     SPILL_RETURN,
     BOUNDARY,
+    ID_COLLISION,
     FULL_POOL,
     ABORT_REFILL,
 )
