@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import re
-from html.parser import HTMLParser
 
 import msgspec
 import pytest
@@ -21,8 +20,9 @@ from kvfence.report.digest import Digest
 from kvfence.report.html import html_report, policy
 from kvfence.report.html_axes import Linear, Logarithmic, curve
 from kvfence.report.html_clock import Fit, fit_of, ttft_plots
-from kvfence.report.html_markup import VOID, element, link, table, text
+from kvfence.report.html_markup import element, link, table, text
 from kvfence.report.html_reuse import reuse_plots, reuse_table
+from tests.report.html_checker import Checker
 from tests.report.samples import (
     AUDIT,
     CLOCK,
@@ -36,30 +36,6 @@ from tests.report.samples import (
     started,
     unread,
 )
-
-
-class Checker(HTMLParser):
-    """Elements close in the order in which they were opened; ids are unique; links within lead somewhere."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.ids, self.links, self.tags = [], [], [], set()
-
-    def handle_starttag(self, tag, attributes):
-        known = dict(attributes)
-        self.tags.add(tag)
-        self.ids += [known["id"]] if "id" in known else []
-        self.links += [known["href"]] if "href" in known else []
-        assert not {name for name in known if name.startswith("on")} | ({"style", "src"} & set(known))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        assert tag in VOID
-        self.handle_starttag(tag, attributes)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
 
 def checked(report: str) -> Checker:

@@ -9,6 +9,7 @@ import pytest
 from kvfence.report import FindingMade, Place, Severity
 from kvfence.report.codes import CODES
 from kvfence.report.sarif import LEVELS, SECURITY_SEVERITY, sarif
+from tests.report.public_schemas import sarif_faults
 from tests.report.samples import AUDIT, HOSTILE, LEAKING, QUIET, RUNS, started, unread
 from tests.report.sarif_shape import LOG
 
@@ -37,6 +38,11 @@ def test_the_shape_can_fail():
         broken = copy.deepcopy(log)
         break_it(broken["runs"][0])
         assert not VALIDATOR.is_valid(broken)
+
+
+def test_the_check_against_a_public_schema_can_fail():
+    assert list(sarif_faults({"type": "object"})) == []
+    assert "audit.sarif: $: 'colour' is a required property" in list(sarif_faults({"required": ["colour"]}))
 
 
 def test_a_finding_points_to_its_file_or_to_its_line_in_the_run():

@@ -109,23 +109,24 @@ def _looked_at(digest: Digest) -> str:
 
 
 def _scenario_case(story: Story, on_inconclusive: OnInconclusive, fail_on: Severity) -> Case:
+    name = plain(story.name)
     counting = [one for one in story.findings if _counts(one, fail_on)]
     others = _told([one for one in story.findings if one not in counting])
     seconds = sum(answer.total_s or 0.0 for answer in story.answers)
     ended = story.ended
     if counting:
-        return Case(story.name, seconds, failure=_told(counting), output=others)
+        return Case(name, seconds, failure=_told(counting), output=others)
     if ended is None:
-        return Case(story.name, seconds, error="interrupted before it came to a verdict", output=others)
+        return Case(name, seconds, error="interrupted before it came to a verdict", output=others)
     why = f"{ended.verdict}: {plain(ended.why)}"
     seconds = ended.used.seconds or seconds
     if ended.verdict is Verdict.NOT_TESTED:
-        return Case(story.name, seconds, skipped=why, output=others)
+        return Case(name, seconds, skipped=why, output=others)
     if ended.verdict is Verdict.INCONCLUSIVE:
         if on_inconclusive is OnInconclusive.FAIL:
-            return Case(story.name, seconds, failure=why, output=others)
-        return Case(story.name, seconds, skipped=why, output=others)
-    return Case(story.name, seconds, output="\n".join(filter(None, (why, others))))
+            return Case(name, seconds, failure=why, output=others)
+        return Case(name, seconds, skipped=why, output=others)
+    return Case(name, seconds, output="\n".join(filter(None, (why, others))))
 
 
 def _loose_findings(digest: Digest, fail_on: Severity) -> Iterator[Case]:
