@@ -99,6 +99,7 @@ def test_where_there_is_no_terminal_verdicts_are_lines():
 
 def test_an_audit_says_nothing_before_its_summary():
     assert played(AUDIT, is_terminal=False) == ""
+    assert "KVF101" not in played(AUDIT, is_terminal=True)
 
 
 def test_on_a_terminal_progress_is_drawn_and_taken_away():

@@ -1,8 +1,8 @@
 """A run in a terminal while it goes on: the scenario, what it used of its budget, verdicts as they fall.
 
 Rules it keeps:
-- Where the output is no terminal it is lines alone, one a verdict, finding or warning; an audit says nothing
-  before its summary, so that the first line is the summary's.
+- Where the output is no terminal it is lines alone, one a verdict, finding or warning. An audit has none of
+  them before its summary, so that the first line is the summary's.
 - What is shown while it runs is gone when it ends; the summary stands in its place.
 """
 
@@ -102,9 +102,11 @@ class LiveView:
             self._live.update(self.picture())
 
     def _say(self, line: Text) -> None:
+        if self._is_quiet:
+            return
         if self._live is not None:
             self._lines.append(line)
-        elif not self._is_quiet:
+        else:
             self._console.print(line, soft_wrap=True, highlight=False)
 
     def picture(self) -> RenderableType:
