@@ -111,4 +111,8 @@ def test_lines_come_whole_over_chunks_and_are_cut_when_they_are_long(monkeypatch
     assert list(lines_of([b"a\nb", b"c\n", b"d"])) == ["a", "bc", "d"]
     assert list(lines_of([b"\xff\n"])) == ["�"]
     monkeypatch.setattr(log_scan, "LINE_CHARACTERS_MAX", 4)
-    assert list(lines_of([b"abcdef", b"ghi", b"jk\nxy\nlonger one\n"])) == ["abcd", "xy", "long"]
+    assert list(lines_of([b"a bcdef", b"ghi", b"jk\nxy\nno longer\n"])) == ["a", "xy", "no"]
+
+
+def test_the_last_piece_of_a_stream_that_goes_on_is_no_line():
+    assert list(lines_of([b"a\nsize=12"], is_cut_off=lambda: True)) == ["a"]

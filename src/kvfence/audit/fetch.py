@@ -109,15 +109,14 @@ async def _ask_all(client: httpx.AsyncClient, url: str, key: str | None, fetched
         if path in ONLY_WITHOUT and statuses.get(ONLY_WITHOUT[path]) == httpx.codes.OK:
             continue
         answer = await ask(client, url, path)
-        if answer.status == httpx.codes.OK:
-            fetched.open_paths.append(path)
-        elif answer.status in REFUSALS and key is not None:
+        is_open = answer.status == httpx.codes.OK
+        if answer.status in REFUSALS and key is not None:
             answer = await ask(client, url, path, key)
         statuses[path] = answer.status
         if answer.status is None and all(status is None for status in statuses.values()):
             fetched.failure = answer.failure
             return
-        _keep(fetched, path, answer)
+        _keep(fetched, path, answer, is_open=is_open)
     refused = len(fetched.refused_paths)
     if refused and not fetched.pages:
         fetched.failure = (
@@ -125,9 +124,13 @@ async def _ask_all(client: httpx.AsyncClient, url: str, key: str | None, fetched
         )
 
 
-def _keep(fetched: Fetched, path: str, answer: Answer) -> None:
+def _keep(fetched: Fetched, path: str, answer: Answer, *, is_open: bool) -> None:
     if answer.status == httpx.codes.OK:
-        fetched.pages.append(page_of(path, f"GET {path}", answer.body))
+        page = page_of(path, f"GET {path}", answer.body)
+        fetched.pages.append(page)
+        # A gateway may answer every path with a page of its own: that tells nothing about a node.
+        if is_open and (page.data is not None or page.samples):
+            fetched.open_paths.append(path)
     elif answer.status in REFUSALS:
         fetched.refused_paths.append(path)
     if answer.failure is not None:
@@ -158,7 +161,9 @@ async def _body_of(response: httpx.Response) -> Answer:
         body += chunk
         if len(body) > BODY_BYTES_MAX:
             why = f"it has more than {BODY_BYTES_MAX:,} bytes and was cut there"
-            return Answer(response.status_code, bytes(body[:BODY_BYTES_MAX]), why)
+            # A number that was cut in the middle is another number: the last line goes.
+            whole, _, _ = bytes(body[:BODY_BYTES_MAX]).rpartition(b"\n")
+            return Answer(response.status_code, whole, why)
     return Answer(response.status_code, bytes(body))
 
 

@@ -8,7 +8,7 @@ Rules it keeps:
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -189,18 +189,28 @@ def _of_json_file(line: str) -> str:
     return text.rstrip("\r\n") if isinstance(text, str) else line
 
 
-def lines_of(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Lines of a stream of bytes; what is longer than LINE_CHARACTERS_MAX is cut there."""
+def lines_of(chunks: Iterable[bytes], *, is_cut_off: Callable[[], bool] = lambda: False) -> Iterator[str]:
+    """Lines of a stream of bytes; what is longer than LINE_CHARACTERS_MAX is cut before it, between words.
+
+    `is_cut_off`, asked at the end, says that the stream does not end there: the last piece is then no line. A
+    number that was cut in the middle is another number.
+    """
     rest, is_cut = b"", False
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             if not is_cut:
-                yield line[:LINE_CHARACTERS_MAX].decode("utf-8", "replace")
+                yield _cut(line)
             is_cut = False
         if len(rest) > LINE_CHARACTERS_MAX:
             if not is_cut:
-                yield rest[:LINE_CHARACTERS_MAX].decode("utf-8", "replace")
+                yield _cut(rest)
             rest, is_cut = b"", True
-    if rest and not is_cut:
-        yield rest.decode("utf-8", "replace")
+    if rest and not is_cut and not is_cut_off():
+        yield _cut(rest)
+
+
+def _cut(line: bytes) -> str:
+    if len(line) > LINE_CHARACTERS_MAX:
+        line = line[:LINE_CHARACTERS_MAX].rpartition(b" ")[0]
+    return line.decode("utf-8", "replace")

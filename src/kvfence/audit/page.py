@@ -107,16 +107,13 @@ def whole(value: object) -> int | None:
 
 def whole_text(value: object) -> int | None:
     """Return the whole number that a text is, thousands separators allowed; None for whatever else it is."""
-    if (
-        not isinstance(value, str)
-        or re.fullmatch(r"\d{1,15}|\d{1,3}(?:,\d{3}){1,5}", value, re.ASCII) is None
-    ):
+    if not isinstance(value, str) or _WHOLE.fullmatch(value) is None:
         return None
     return whole(int(value.replace(",", "")))
 
 
 def decimal_text(value: object) -> float | None:
-    """Return the decimal number that a text is, thousands separators allowed; None for whatever else it is."""
+    """Return the decimal number that a text is, thousands separators allowed; None for anything else."""
     if not isinstance(value, str) or _DECIMAL.fullmatch(value) is None:
         return None
     return float(value.replace(",", ""))

@@ -29,7 +29,7 @@ STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class LogRead:
-    """What one log, or one container's lines in it, left: by engine, its starts that speak, and their count."""
+    """What one log, or one container's lines, left: by engine, its starts that speak, and their count."""
 
     name: str
     starts: Mapping[str, tuple[Hits, ...]]
@@ -117,7 +117,7 @@ def scan_stream(name: str, chunks: Iterable[bytes], bytes_max: int = LOG_BYTES_M
     """Scan a stream; each pod or container whose lines are in it is a log of its own."""
     scans: dict[str | None, LogScan] = {}
     bound = _Bound(chunks, bytes_max)
-    for number, line in enumerate(lines_of(bound), start=1):
+    for number, line in enumerate(lines_of(bound, is_cut_off=lambda: bound.is_cut), start=1):
         whose, text = unwrapped(line)
         scan = scans.get(whose)
         if scan is None:

@@ -5,7 +5,7 @@ What misleads, and what this reader does about it:
   by. The token count beside it is wrong for hybrid models: where the two contradict, the pool is told as
   concurrency times context.
 - `cache_config_info` is used only where it is group-aware (`kv_cache_size_tokens`,
-  `kv_cache_max_concurrency`). `num_gpu_blocks` times `block_size` means nothing for hybrid models, and is not used.
+  `kv_cache_max_concurrency`); `num_gpu_blocks` times `block_size` means nothing for hybrid models.
 - Log and metrics have contradicted each other: the smaller concurrency is taken.
 - Each rank prints its own lines, and older versions do so without a name: the minimum is taken.
 """
