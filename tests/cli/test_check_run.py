@@ -1,0 +1,125 @@
+"""`kvfence check` as a command, against a fake server on a real socket; and what is wrong with flags."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from tests.check.fake.clock import Clock
+from tests.check.fake.faults import setup_for
+from tests.check.fake.server import FakeServer
+from tests.check.fake.setup import Setup
+from tests.check.fake.threaded import served
+from typer.testing import CliRunner
+
+from kvfence.cli.app import app
+
+FAST = Clock(a_s=0.001, b_s=0.0, step_s=0.001)
+KEY = "sk-a-very-secret-key-of-anna"
+
+
+def kvfence(*words: object, env: dict[str, str] | None = None):
+    env = {"COLUMNS": "120", "TERM": "dumb", "KEY_A": KEY, **(env or {})}
+    return CliRunner().invoke(app, [str(word) for word in words], env=env)
+
+
+@pytest.fixture(scope="module")
+def healthy():
+    with served(FakeServer(Setup(clock=FAST))) as url:
+        yield url
+
+
+def test_a_healthy_server_ends_with_no_evidence_and_its_bound(healthy: str, tmp_path: Path):
+    jsonl = tmp_path / "run.jsonl"
+    result = kvfence(
+        "check", healthy, "--only", "one-word", "--seed", 7, "--jsonl", jsonl, "--key-env", "KEY_A"
+    )
+    assert result.exit_code == 0, result.output
+    assert "no evidence" in result.output
+    assert KEY not in result.output + jsonl.read_text()
+
+
+def test_rows_that_are_mixed_up_are_found(tmp_path: Path):
+    setup = setup_for("row-mixup/shifted-tables")
+    with served(FakeServer(setup)) as url:
+        result = kvfence("check", url, "--only", "one-word", "--seed", 7, "--json", tmp_path / "report.json")
+    assert result.exit_code == 1, result.output
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["exit_code"] == 1
+
+
+def test_a_plan_asks_nothing_but_the_probe_and_writes_nothing(healthy: str, tmp_path: Path):
+    jsonl = tmp_path / "run.jsonl"
+    result = kvfence("check", healthy, "--plan", "--profile", "standard")
+    assert result.exit_code == 0, result.output
+    assert "at most" in result.output
+    assert "budget: " in result.output
+    assert not jsonl.exists()
+
+
+def test_an_interrupted_run_is_gone_on_with(healthy: str, tmp_path: Path):
+    whole = tmp_path / "whole.jsonl"
+    words = ("check", healthy, "--only", "one-word", "--only", "first-token", "--seed", 7)
+    assert kvfence(*words, "--jsonl", whole).exit_code in {0, 5}
+    lines = whole.read_text().splitlines(keepends=True)
+    cut = next(index for index, line in enumerate(lines) if '"scenario_ended"' in line) + 1
+    part = tmp_path / "part.jsonl"
+    part.write_text("".join(lines[:cut]))
+    result = kvfence("check", healthy, "--only", "one-word", "--only", "first-token", "--resume", part)
+    assert result.exit_code in {0, 5}, result.output
+    events = [json.loads(line) for line in part.read_text().splitlines()]
+    started = [event["scenario"] for event in events if event["event"] == "scenario_started"]
+    assert started == ["one-word", "first-token"]
+    assert [event["event"] for event in events].count("run_ended") == 1
+
+
+def test_every_report_is_written(healthy: str, tmp_path: Path):
+    outputs = {name: tmp_path / f"report.{name}" for name in ("json", "sarif", "junit", "html")}
+    flags = [word for name, path in outputs.items() for word in (f"--{name}", path)]
+    kvfence("check", healthy, "--only", "one-word", *flags)
+    assert all(path.stat().st_size for path in outputs.values())
+
+
+def test_nobody_there_is_its_own_exit_code(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    result = kvfence("check", f"http://127.0.0.1:{port}")
+    assert result.exit_code == 4
+    assert "Traceback" not in result.output
+
+
+def test_refused_credentials_are_the_same_exit_code():
+    with served(FakeServer(Setup(clock=FAST, keys={"sk-another-key": "anna"}))) as url:
+        result = kvfence("check", url, "--key-env", "KEY_A")
+    assert result.exit_code == 4, result.output
+    assert KEY not in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "name one URL"),
+        (("http://h", "--targets", "x.toml"), "and not both"),
+        (("http://h", "--profile", "quik"), "did you mean quick"),
+        (("http://h", "--allow", "havy"), "no such hazard"),
+        (("http://h", "--evidence", "all"), "markers"),
+        (("http://h", "--evidence", "full"), "belong together"),
+        (("http://h", "--evidence-to", "age1x"), "belong together"),
+        (("http://h", "--budget", "money=5"), "--price"),
+        (("http://h", "--replay", "7.boundary"), "that a finding shows"),
+        (("http://h", "--replay", "7.one-word.quick", "--seed", "3"), "leave out --seed"),
+        (("http://h", "--key-env", "NO_SUCH_VARIABLE_HERE"), "NO_SUCH_VARIABLE_HERE"),
+        (("http://h", "--two-tenants"), "two keys"),
+        (("--targets", "x.toml", "--model", "m"), "stand in the profile"),
+        (("http://h", "--resume", "no-such-file.jsonl"), "no-such-file"),
+    ],
+)
+def test_wrong_flags_are_said_before_the_first_request(words: tuple[str, ...], said: str):
+    result = kvfence("check", *words, env={"COLUMNS": "200"})
+    assert result.exit_code == 2, result.output
+    assert said in result.output
+
+
+def test_the_help_reads_in_one_screen():
+    result = kvfence("check", "--help", env={"COLUMNS": "100"})
+    assert len(result.output.splitlines()) <= 45
