@@ -39,8 +39,19 @@ def test_samples_are_bounded():
 
 @pytest.mark.parametrize(
     ("value", "wanted"),
-    [(7, 7), (7.0, 7), (0, None), (-1, None), (7.5, None), (True, None), ("7", None), (None, None)]
-    + [(float("nan"), None), (float("inf"), None), (1 << 60, None)],
+    [
+        (7, 7),
+        (7.0, 7),
+        (0, None),
+        (-1, None),
+        (7.5, None),
+        (True, None),
+        ("7", None),
+        (None, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (1 << 60, None),
+    ],
 )
 def test_whole_numbers(value, wanted):
     assert whole(value) == wanted
@@ -56,8 +67,11 @@ def test_whole_numbers(value, wanted):
         ("-1", None),
         ("", None),
         ("9" * 16, None),
-    ]
-    + [("٣", None), (7, None), ("0", None), ("7k", None)],
+        ("٣", None),
+        (7, None),
+        ("0", None),
+        ("7k", None),
+    ],
 )
 def test_whole_numbers_in_text(text, wanted):
     assert whole_text(text) == wanted

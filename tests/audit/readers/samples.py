@@ -54,8 +54,7 @@ VLLM_METRICS = (
 VLLM_LOG = (
     "(APIServer pid=7) INFO 04-03 10:00:00 [api_server.py:1346] vLLM API server version 0.19.0",
     "(EngineCore_DP0 pid=9) INFO 04-03 10:00:09 [kv_cache_utils.py:1307] GPU KV cache size: 46,592 tokens",
-    "(EngineCore_DP0 pid=9) INFO 04-03 10:00:09 [kv_cache_utils.py:1312] "
-    "Maximum concurrency for 8,192 tokens per request: 5.69x",
+    "(EngineCore_DP0 pid=9) INFO 04-03 [kv.py:1312] Maximum concurrency for 8,192 tokens per request: 5.69x",
 )
 KVFENCE_INFO = {
     "version": "0.1.0",
@@ -123,12 +122,10 @@ TGI_INFO = {
     "max_batch_total_tokens": 43520,
     "version": "3.0.1",
 }
-TGI_LOG = (
-    '2024-09-01T10:00:00.000000Z  INFO text_generation_launcher: Args { model_id: "m", max_input_length: 4096, '
-    "max_total_tokens: 8192, max_batch_total_tokens: 16000, max_waiting_tokens: 20 }",
-    "2024-09-01T10:01:00.000000Z  INFO text_generation_router: router/src/main.rs:371: "
-    "Setting max batch total tokens to 43520",
-)
+TGI_LOG = [
+    "2024-09-01T10:00:00Z  INFO text_generation_launcher: Args { max_input_length: 4096, max_total_tokens: 8192, max_batch_total_tokens: 16000, max_waiting_tokens: 20 }",
+    "2024-09-01T10:01:00Z  INFO text_generation_router: router/src/main.rs:371: Setting max batch total tokens to 43520",
+]
 OLLAMA_PS = {
     "models": [
         {"name": "a:14b", "digest": "0a", "size_vram": 1, "context_length": 8192},

@@ -6,7 +6,7 @@ from tests.audit.readers.samples import SAMPLES, Own
 
 from kvfence.audit.log_scan import Hit
 from kvfence.audit.page import page_of
-from kvfence.audit.readers import GENERIC, READERS, recognise
+from kvfence.audit.readers import GENERIC, READERS
 from kvfence.audit.readers.interface import Reader, form, smallest, version_answer
 
 EACH = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.engine)
@@ -51,17 +51,6 @@ def test_the_suite_finds_a_reader_that_guesses():
         conformance.recognises_no_others(greedy, SAMPLES["vllm"])
     with pytest.raises(ZeroDivisionError):
         conformance.check(greedy, conformance.page(*SAMPLES["vllm"].pages[0]))
-
-
-def test_two_engines_with_as_many_marks_are_nobody():
-    both = [conformance.page("/metrics", "vllm:a 1\nsglang:b 1\n")]
-    assert recognise(both, {}) is GENERIC
-    assert recognise([], conformance.hits_of(["hello"])) is GENERIC
-
-
-def test_pages_outweigh_lines():
-    lines = conformance.hits_of(SAMPLES["vllm"].logs[0])
-    assert recognise([conformance.page("/metrics", "sglang:b 1\n")], lines).engine == "sglang"
 
 
 def test_a_version_is_believed_only_where_it_was_asked_for():

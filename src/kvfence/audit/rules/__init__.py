@@ -35,6 +35,7 @@ RULES: tuple[Rule, ...] = (
 
 __all__ = [
     "RULES",
+    "Rule",
     "advertised_above",
     "beside_the_router",
     "changed",
