@@ -26,6 +26,7 @@ FULL = """\
 name = "production"
 url = "https://llm.example.com/v1"
 model = "big"
+answers_as = "big-v2"
 endpoint = "completions"
 two_tenants = true
 allow = ["heavy"]
@@ -81,7 +82,8 @@ def test_everything_that_a_profile_may_say(folder):
     production, own = read(folder, FULL, redactor)
     assert production.name == "production"
     assert production.address.of(Endpoint.CHAT) == "https://llm.example.com/v1/chat/completions"
-    assert (production.model, production.endpoint) == ("big", Endpoint.COMPLETIONS)
+    assert (production.model, production.answers_as) == ("big", "big-v2")
+    assert production.endpoint is Endpoint.COMPLETIONS
     assert production.has_two_tenants
     assert production.allowed == {Hazard.ORDINARY, Hazard.HEAVY}
     assert production.limits == Limits(requests=500, tokens=200_000, money=2.5)
@@ -101,7 +103,7 @@ def test_everything_that_a_profile_may_say(folder):
     assert own.is_own_server
     assert own.allowed == frozenset(Hazard)
     assert own.tenant_names == ("anonymous",)
-    assert own.place.line == 36
+    assert own.place.line == 37
     assert redactor.redact("key-of-tenant-a chocolate-chips blue") == "[redacted] [redacted] blue"
     assert "key-of-tenant" not in repr(production)
 

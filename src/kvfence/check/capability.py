@@ -11,7 +11,7 @@ Rules it keeps:
 import asyncio
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from kvfence.check.asks import Ask, Endpoint
 from kvfence.check.capability_context import Bounds, advertised_in, limit_in
@@ -23,6 +23,7 @@ from kvfence.check.client import ProbingClient
 from kvfence.check.coresidence import settle
 from kvfence.check.known import Known, Need, TokenCounter
 from kvfence.check.probing import (
+    PROBE_S_MAX,
     CredentialsRefused,
     Probing,
     TargetError,
@@ -31,7 +32,7 @@ from kvfence.check.probing import (
 )
 from kvfence.check.read_reply_parts import as_count, as_object
 from kvfence.check.target import Target
-from kvfence.check.tokens import json_of, learn_counter
+from kvfence.check.tokens import by_bytes, json_of, learn_counter
 from kvfence.report import AnyEvent, Cost
 
 ENORMOUS_TOKENS = 100_000_000
@@ -66,49 +67,71 @@ async def probe(
     for warning in target.warnings:
         probing.note(warning, is_warning=True)
     reached = await reach(probing)
-    engine = _engine(probing, reached)
-    has = {need for need, is_met in _plain_needs(target, reached).items() if is_met}
-    if await has_logprobs(probing):
-        has.add(Need.LOGPROBS)
-    if Endpoint.COMPLETIONS in reached.endpoints:
-        await has_echo(probing)
-        if await takes_ids(probing):
-            has.add(Need.TOKEN_IDS)
-    context, context_from = await _context(probing, reached)
-    counter = await _counter(probing, context)
-    if context is not None:
-        has.add(Need.CONTEXT)
-    residence = await settle(probing)
-    probing.say("cached_tokens", residence.has_counts, "in the usage of repeated requests")
-    if residence.has_counts:
-        has.add(Need.CACHED_TOKENS)
-    if await are_two_tenants(probing):
-        has.add(Need.TWO_TENANTS)
-    timed = await timing(probing)
-    if timed is not None and timed.is_same:
-        has.add(Need.DETERMINISM)
-    if await obeys(probing):
-        has.add(Need.OBEDIENCE)
-    return Known(
-        model=reached.model,
-        has=frozenset(has),
-        counter=counter,
-        context_tokens=context,
-        context_from=context_from,
-        noise_floor_s=0.0 if timed is None else timed.noise_floor_s,
-        short_ttft_s=0.0 if timed is None else timed.short_ttft_s,
-        is_loopback=target.address.is_loopback,
-        engine=engine,
-        nodes=target.nodes,
-        co_residence=residence.share,
-    )
+    if reached.is_other_model:
+        return Known(model=reached.model, has=frozenset(), counter=by_bytes())
+    return await _Steps(probing, reached).go()
+
+
+class _Steps:
+    """The steps after the first contact, each of which a probe that is late leaves out."""
+
+    def __init__(self, probing: Probing, reached: Reached) -> None:
+        self._probing = probing
+        self._reached = reached
+        self._has = {need for need, is_met in _plain_needs(probing.target, reached).items() if is_met}
+
+    async def go(self) -> Known:
+        """Learn the rest."""
+        probing, reached = self._probing, self._reached
+        engine = _engine(probing, reached)
+        await self._need(Need.LOGPROBS, "logprobs", has_logprobs)
+        if Endpoint.COMPLETIONS in reached.endpoints:
+            await self._need(None, "echo", has_echo)
+            await self._need(Need.TOKEN_IDS, "token_ids", takes_ids)
+        context, context_from = await _context(probing, reached)
+        self._add(Need.CONTEXT, is_met=context is not None)
+        counter = await _counter(probing, context)
+        residence = None if self._is_late("co_residence") else await settle(probing)
+        if residence is not None:
+            probing.say("cached_tokens", residence.has_counts, "in the usage of repeated requests")
+            self._add(Need.CACHED_TOKENS, is_met=residence.has_counts)
+        await self._need(Need.TWO_TENANTS, "two_tenants", are_two_tenants)
+        timed = None if self._is_late("noise_floor_s") else await timing(probing)
+        self._add(Need.DETERMINISM, is_met=timed is not None and timed.is_same)
+        await self._need(Need.OBEDIENCE, "obeys", obeys)
+        return Known(
+            model=reached.model,
+            has=frozenset(self._has),
+            counter=counter,
+            context_tokens=context,
+            context_from=context_from,
+            noise_floor_s=0.0 if timed is None else timed.noise_floor_s,
+            short_ttft_s=0.0 if timed is None else timed.short_ttft_s,
+            is_loopback=probing.target.address.is_loopback,
+            engine=engine,
+            nodes=probing.target.nodes,
+            co_residence=None if residence is None else residence.share,
+        )
+
+    def _add(self, need: Need | None, *, is_met: bool) -> None:
+        if need is not None and is_met:
+            self._has.add(need)
+
+    def _is_late(self, name: str) -> bool:
+        if self._probing.is_late:
+            self._probing.say(name, None, f"not asked: the probe's {PROBE_S_MAX:g} s were over")
+        return self._probing.is_late
+
+    async def _need(self, need: Need | None, name: str, step: Callable[[Probing], Awaitable[bool]]) -> None:
+        if not self._is_late(name):
+            self._add(need, is_met=await step(self._probing))
 
 
 def _plain_needs(target: Target, reached: Reached) -> dict[Need, bool]:
     usage = (reached.streamed or reached.hello).usage
     return {
         Need.COMPLETIONS: Endpoint.COMPLETIONS in reached.endpoints,
-        Need.STREAMING: reached.streams,
+        Need.STREAMING: reached.streamed is not None,
         Need.USAGE: usage.prompt_tokens is not None and usage.completion_tokens is not None,
         Need.OWN_SERVER: target.is_own_server,
     }
@@ -127,6 +150,9 @@ def _engine(probing: Probing, reached: Reached) -> str | None:
 
 
 async def _counter(probing: Probing, context: int | None) -> TokenCounter:
+    if probing.is_late:
+        probing.say("token_counting", "bytes", "not measured: the probe's time was over; right within 20 %")
+        return by_bytes()
     is_long = context is None or context >= LONG_CONTEXT_TOKENS
     counter = await learn_counter(probing.client, probing.tenant, probing.rng, is_thorough=is_long)
     known = {
@@ -149,7 +175,7 @@ async def _context(probing: Probing, reached: Reached) -> tuple[int | None, str 
     tokens = None if found is None else found[0]
     if tokens is None and engine_of(reached.entry, reached.hello) == ("llama.cpp", "the header server"):
         tokens, where = await _llama_props(probing)
-    if tokens is None:
+    if tokens is None and not probing.is_late:
         tokens, where = await _refused_limit(probing)
     probing.say("context_tokens", tokens, where or "neither the list of models nor a refusal names it")
     return tokens, where

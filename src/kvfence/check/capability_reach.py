@@ -32,8 +32,8 @@ class Reached:
     models_reply: Reply
     endpoints: frozenset[Endpoint]
     hello: Reply
-    streams: bool
     streamed: Reply | None = None
+    is_other_model: bool = False
 
 
 async def reach(probing: Probing) -> Reached:
@@ -46,11 +46,12 @@ async def reach(probing: Probing) -> Reached:
     wanted = choose_model(probing, list(entries))
     client.adopt(replace(client.manner, model=wanted))
     hello, endpoints = await _endpoints(probing)
-    _settle_names(probing, hello, wanted, list(entries))
-    await _optional_fields(probing)
-    streams, streamed = await _streaming(probing)
     name = wanted or hello.model or "the only model"
-    return Reached(name, entries.get(name, {}), models_reply, endpoints, hello, streams, streamed)
+    found = Reached(name, entries.get(name, {}), models_reply, endpoints, hello)
+    if not _settle_names(probing, hello, wanted):
+        return replace(found, is_other_model=True)
+    await _optional_fields(probing)
+    return replace(found, streamed=await _streaming(probing))
 
 
 def listed_models(reply: Reply) -> dict[str, Mapping[str, object]]:
@@ -128,24 +129,28 @@ def _nobody_answers(
     )
 
 
-def _settle_names(probing: Probing, hello: Reply, wanted: str | None, listed: list[str]) -> None:
-    """Learn by which name the model answers. Raises where it is another one that the server lists, too."""
+def _settle_names(probing: Probing, hello: Reply, wanted: str | None) -> bool:
+    """Learn by which name the model answers; return whether it is the model that was asked for."""
     answered = hello.model
-    names = {name for name in (wanted, answered) if name is not None}
-    if answered is not None and wanted is not None and not is_named(answered, {wanted}):
-        if answered in listed and wanted in listed:
-            raise TargetUnreachable(
-                f"{probing.target.shown} was asked for {wanted} and answered as {answered}, which it lists "
-                "as a model of its own: a gateway falls back, and no verdict would be about the one you named"
-            )
+    own = probing.target.answers_as
+    accepted = {name for name in (wanted, own) if name is not None}
+    is_own = True
+    if answered is not None and (wanted is None or probing.target.address.is_azure_deployment):
+        accepted.add(answered)  # an Azure deployment is asked by its own name, and answers by the model's
+    elif answered is not None and not is_named(answered, accepted):
+        is_own = False
         probing.note(
-            f"asked for {wanted}, the server calls itself {answered}: verdicts are about what answers there",
-            is_warning=not probing.target.address.is_azure_deployment,
+            f"asked for {wanted}, the server answers as {answered}: a gateway fell back to another model, "
+            f"and nothing that it answers counts; if {answered} is only another name of it, say so in the "
+            "profile "
+            f'(answers_as = "{answered}")',
+            is_warning=True,
         )
-    if names:
+    if accepted:
         how = "the name in its first answer" if answered else "asked for; its answers name none"
         probing.say("answers_as", answered or wanted, how)
-    probing.client.adopt(replace(probing.client.manner, answers_as=frozenset(names)))
+    probing.client.adopt(replace(probing.client.manner, answers_as=frozenset(accepted)))
+    return is_own
 
 
 async def _optional_fields(probing: Probing) -> None:
@@ -173,7 +178,7 @@ async def _try_field(probing: Probing, ask: Ask, name: str) -> None:
     probing.say(name, is_taken if reply.is_answer or not is_taken else None, said_of(reply))
 
 
-async def _streaming(probing: Probing) -> tuple[bool, Reply | None]:
+async def _streaming(probing: Probing) -> Reply | None:
     ask = Ask(prompt=HELLO, max_tokens=HELLO_TOKENS)
     reply = await probing.teach(ask)
     manner = probing.client.manner
@@ -186,4 +191,4 @@ async def _streaming(probing: Probing) -> tuple[bool, Reply | None]:
         reply = replace(reply, failure=None, message=None)
     has_streamed = reply.is_answer and reply.ttft_s is not None
     probing.say("streaming", has_streamed, said_of(reply))
-    return has_streamed, reply if reply.is_answer else None
+    return reply if has_streamed else None

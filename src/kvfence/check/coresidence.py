@@ -21,7 +21,7 @@ from kvfence.check.target import Target, address_of
 from kvfence.check.tokens import words_of
 
 ROUNDS = 4
-MORE_ROUNDS = 8  # where the first ones did not all meet
+MORE_ROUNDS = 6  # where the first ones did not all meet
 PIN_ROUNDS = 4
 TEXT_TOKENS = 160
 HIT_SHARE = 0.5
@@ -151,7 +151,7 @@ def together(one: CoResidence, other: CoResidence) -> CoResidence:
 async def settle(probing: Probing) -> CoResidence:
     """Estimate, and pin where requests do not meet by themselves and a known header makes them meet."""
     found = await estimate(probing)
-    if 0 < found.hits < found.rounds:
+    if found.has_counts and found.hits < found.rounds:
         found = together(found, await estimate(probing, rounds=MORE_ROUNDS))
     if found.share is None or found.share >= SURE_SHARE or probing.target.pin:
         return _told(probing, found)

@@ -20,6 +20,7 @@ from kvfence.protocol.errors import KvfenceError
 from kvfence.report import AnyEvent, CapabilityLearned, Noted
 
 PROBE_TIMEOUT_S = 60.0
+PROBE_S_MAX = 180.0
 MARK = "capability"
 _HIDDEN = frozenset({401, 403})
 # The endpoint is not there, as far as a client can tell.
@@ -57,6 +58,11 @@ class Probing:
     def at_s(self) -> float:
         """Seconds since the probe began."""
         return asyncio.get_running_loop().time() - self.began_s
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the probe's time is over: what is left of it is not learned."""
+        return self.at_s > PROBE_S_MAX
 
     def say(self, name: str, value: float | str | bool | None, how: str) -> None:  # noqa: FBT001
         """Say what was learned, and how. None: it could not be."""

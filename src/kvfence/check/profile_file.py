@@ -129,6 +129,7 @@ def _target(fields: Fields, around: Around) -> Target:
         address=address,
         tenants=tenants,
         model=fields.take("model", text),
+        answers_as=fields.take("answers_as", text),
         endpoint=None if endpoint is None else Endpoint(endpoint),
         has_two_tenants=has_two,
         is_own_server=fields.take("own_server", boolean) or False,

@@ -107,6 +107,7 @@ class Target:
     address: Address
     tenants: tuple[Tenant, ...]
     model: str | None = None
+    answers_as: str | None = None  # another name by which the model may answer
     endpoint: Endpoint | None = None
     has_two_tenants: bool = False
     is_own_server: bool = False
