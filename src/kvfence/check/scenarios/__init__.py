@@ -10,6 +10,8 @@ from kvfence.check.scenarios.birthday import SCENARIO as BIRTHDAY
 from kvfence.check.scenarios.boundary import SCENARIO as BOUNDARY
 from kvfence.check.scenarios.bucket_edges import SCENARIO as BUCKET_EDGES
 from kvfence.check.scenarios.burst_prefix import SCENARIO as BURST_PREFIX
+from kvfence.check.scenarios.churn_steady import SCENARIO as CHURN_STEADY
+from kvfence.check.scenarios.cross_tenant_reuse import SCENARIO as CROSS_TENANT_REUSE
 from kvfence.check.scenarios.first_token import SCENARIO as FIRST_TOKEN
 from kvfence.check.scenarios.full_pool import SCENARIO as FULL_POOL
 from kvfence.check.scenarios.id_collision import SCENARIO as ID_COLLISION
@@ -33,8 +35,10 @@ _IN_ORDER: tuple[Scenario, ...] = (
     IDENTITY_SWAP,
     BIRTHDAY,
     LONG_RECALL,
+    CHURN_STEADY,
     BURST_PREFIX,
     SPILL_RETURN,
+    CROSS_TENANT_REUSE,
     BOUNDARY,
     ID_COLLISION,
     FULL_POOL,
