@@ -90,10 +90,24 @@ def test_an_audit_that_reaches_no_node_is_unreachable_whatever_it_found():
     assert exit_code_of((*AUDIT, gone, missing)) is ExitCode.FINDINGS
 
 
+QUIET_AUDIT = tuple(event for event in AUDIT if not isinstance(event, FindingMade | RunEnded))
+
+
 def test_an_audit_without_findings_is_clean():
-    quiet = tuple(event for event in AUDIT if not isinstance(event, FindingMade | RunEnded))
-    assert ending_of(quiet).why == "no finding on 3 nodes"
-    assert exit_code_of(quiet) is ExitCode.CLEAN
+    judged = tuple(event for event in QUIET_AUDIT if getattr(event, "node", None) != "decode-2")
+    assert ending_of(judged).why == "no finding on 2 nodes"
+    assert exit_code_of(judged) is ExitCode.CLEAN
+
+
+@pytest.mark.parametrize("verdict", ["unknown", "unreachable"])
+def test_a_node_that_could_not_be_judged_is_no_pass(verdict):
+    one = NodeRead(node="decode-3", verdict=verdict)
+    judged = (*(event for event in QUIET_AUDIT if getattr(event, "node", None) != "decode-2"), one)
+    ending = ending_of(judged, Severity.HIGH)
+    assert (ending.code, ending.why) == (ExitCode.INCONCLUSIVE, "could not be judged: decode-3")
+    assert exit_code_of(judged, on_inconclusive=OnInconclusive.PASS) is ExitCode.CLEAN
+    accepted = FindingMade(finding=reuse(code="KVF104", about="decode-3"), accepted="known")
+    assert exit_code_of((*judged, accepted)) is ExitCode.CLEAN
 
 
 def test_the_code_is_judged_by_events_and_not_by_what_an_end_says():

@@ -17,6 +17,7 @@ from kvfence.report.finding import Severity, Verdict
 DEFAULT_FAIL_ON = Severity.MEDIUM
 UNREACHABLE_CODE, UNREACHABLE_NODE = "KVF119", "unreachable"
 CREDENTIALS_REFUSED = (401, 403)
+UNJUDGED = ("unknown", UNREACHABLE_NODE)
 
 
 @unique
@@ -110,7 +111,16 @@ def _why_inconclusive(digest: Digest) -> str | None:
     if open_ones:
         return f"inconclusive: {', '.join(open_ones)}"
     if digest.is_audit:
-        return None if any(node.figures for node in digest.nodes) else "no figure of any node could be read"
+        return _why_unjudged(digest)
     if all(end.verdict is Verdict.NOT_TESTED for end in ended):
         return "nothing was tested"
     return None
+
+
+def _why_unjudged(digest: Digest) -> str | None:
+    """Say which nodes of an audit nobody could judge. What is accepted of them, the user has answered for."""
+    if not any(node.figures for node in digest.nodes):
+        return "no figure of any node could be read"
+    accepted = {made.finding.about for made in digest.findings if made.accepted is not None}
+    unjudged = [node.node for node in digest.nodes if node.verdict in UNJUDGED and node.node not in accepted]
+    return f"could not be judged: {', '.join(unjudged)}" if unjudged else None

@@ -37,7 +37,13 @@ VERDICT_STYLES = {
     Verdict.NOT_TESTED: "dim",
     Verdict.INCONCLUSIVE: "magenta",
 }
-NODE_STYLES = {"ok": "green", "too small": "bold red", "unknown": "yellow", "unreachable": "magenta"}
+NODE_STYLES = {
+    "ok": "green",
+    "too small": "bold red",
+    "unknown": "yellow",
+    "unreachable": "magenta",
+    "no pool": "dim",
+}
 INDENT = "    "
 
 
