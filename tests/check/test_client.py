@@ -14,6 +14,7 @@ from kvfence.check.credentials import Redactor, TokenCommand
 from kvfence.check.dialect import Dialect
 from kvfence.check.reply import Failure
 from kvfence.check.target import Tenant
+from kvfence.protocol.errors import InvariantError
 
 HELLO = events(delta("Hel"), delta("lo", finish="stop"), "[DONE]")
 ASK = Ask(prompt="hi")
@@ -70,6 +71,14 @@ def test_headers_and_body_of_tenant_target_and_ask():
     ]
     assert "authorization" not in headers
     assert (network.bodies[0]["user"], network.bodies[0]["top_k"]) == ("u", 1)
+
+
+def test_an_ask_for_one_node_goes_there_and_nowhere_unnamed():
+    nodes = ("https://one.example/v1", "https://two.example/v1")
+    _, network = asked(ask=replace(ASK, node=nodes[1]), nodes=nodes)
+    assert str(network.requests[0].url) == "https://two.example/v1/chat/completions"
+    with pytest.raises(InvariantError):
+        asked(ask=replace(ASK, node="https://elsewhere.example/v1"), nodes=nodes)
 
 
 def test_nobody_can_take_the_runs_name_away():

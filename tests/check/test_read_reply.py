@@ -70,6 +70,14 @@ def test_a_whole_answer():
     assert reply.bytes_read == 7
 
 
+def test_what_another_node_is_to_be_given():
+    named = {"do_remote_prefill": True, "remote_block_ids": [4, 5]}
+    answer = {"choices": [{"message": {"content": "a"}}]}
+    assert read(answer | {"kv_transfer_params": named}).handoff == named
+    assert read(answer).handoff is None
+    assert read(answer | {"kv_transfer_params": None}).handoff is None
+
+
 def test_a_stream_with_a_usage_chunk_that_has_no_choices():
     usage = {"model": "m", "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
     reply = stream(*HELLO, event(usage), DONE)

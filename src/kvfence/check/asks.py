@@ -24,6 +24,7 @@ class Ask:
     (completions alone). `prompt_tokens` is the run's own count of it, if it has one. `max_tokens` None leaves
     the field out. `hang_up_after_s` and `hang_up_after_chunks` end the request from our side by closing its
     connection. `mark` says in reports what the request was for: "probe", "control", "filler", …
+    `node` is one of the target's direct addresses, where the request must go to exactly that one.
     `is_heavy`: its prompt is long; one such request is in flight at a time, beside the lifeline.
     """
 
@@ -45,3 +46,4 @@ class Ask:
     timeout_s: float = 60.0
     hang_up_after_s: float | None = None
     hang_up_after_chunks: int | None = None
+    node: str | None = None

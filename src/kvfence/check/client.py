@@ -24,7 +24,7 @@ from kvfence.check.dialect import Dialect, body_of
 from kvfence.check.exchange import Bounds, exchange
 from kvfence.check.read_reply import Reading
 from kvfence.check.reply import Reply
-from kvfence.check.target import Address, Target, Tenant
+from kvfence.check.target import Address, Target, Tenant, address_of
 from kvfence.check.tls import context_of
 from kvfence.protocol.errors import invariant
 
@@ -161,7 +161,7 @@ class HttpClient:
             is_model=(lambda name: is_named(name, names)) if names else None,
             expects_done=manner.dialect.sends_done,
         )
-        url = self._target.address.of(ask.endpoint or manner.endpoint)
+        url = self._address_of(ask).of(ask.endpoint or manner.endpoint)
         body = msgspec.json.encode(self.body_of(tenant, ask))
         return await self._send(tenant, url, body, ask.extra_headers, bounds, reading)
 
@@ -176,6 +176,13 @@ class HttpClient:
     async def aclose(self) -> None:
         """Close every connection."""
         await asyncio.gather(*(pool.aclose() for pool in self._pools.values()))
+
+    def _address_of(self, ask: Ask) -> Address:
+        """Return where an ask goes. Credentials go to no address that the target does not name."""
+        if ask.node is None:
+            return self._target.address
+        invariant(ask.node in self._target.nodes, "a request goes to a node that the target names")
+        return address_of(ask.node, is_exact=True)
 
     async def _send(
         self,

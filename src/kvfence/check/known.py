@@ -19,6 +19,7 @@ class Need(StrEnum):
     DETERMINISM = "equal answers to equal requests on an idle server"
     TOKEN_IDS = "prompts of token ids"  # noqa: S105 (a capability, no password)
     OWN_SERVER = "a server of one's own (--own-server)"
+    HOOK = "a command that breaks something on it (--hook)"
     OBEDIENCE = "a model that repeats what it is told to"
 
 
@@ -49,4 +50,5 @@ class Known:
     engine: str | None = None
     nodes: tuple[str, ...] = ()  # direct addresses, where pinning is possible
     models: tuple[str, ...] = ()  # all names in the server's list, adapters too
+    hook: tuple[str, ...] | None = None  # a command of the user's that breaks a path, and mends it
     co_residence: float | None = None  # how often one tenant's repeats met what the first left; None: unknown

@@ -74,6 +74,7 @@ class _Gathered:
     error: ErrorSaid | None = None
     bad: Trouble | None = None
     raw: list[str] = field(default_factory=list)
+    handoff: Json | None = None
 
     def say(self, place: str, choice: int, text: str) -> None:
         """Keep a text."""
@@ -144,6 +145,7 @@ class AnswerReader:
             total_s=total_s,
             top_logprobs=tuple(found.tops),
             bytes_read=bytes_read,
+            handoff=found.handoff,
         )
 
     def _judge(self, trouble: Trouble | None) -> tuple[Failure | None, str | None]:
@@ -216,6 +218,7 @@ class AnswerReader:
             found.error = found.error or said
             found.raw.append(raw)
         found.usage = usage_of(answer, found.usage)
+        found.handoff = as_object(answer.get("kv_transfer_params")) or found.handoff
         self._take_model(as_text(answer.get("model")))
         has_text = False
         if isinstance(answer.get("choices"), list):

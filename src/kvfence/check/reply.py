@@ -8,6 +8,7 @@ Rules it keeps:
 - A reply lives as long as a scenario looks at it; its texts are never stored.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
@@ -71,6 +72,7 @@ class Reply:
         tuple[tuple[str, float], ...], ...
     ] = ()  # a position, its tokens with log-probability
     bytes_read: int = 0
+    handoff: Mapping[str, object] | None = None  # what it names for another node (`kv_transfer_params`)
 
     @property
     def is_answer(self) -> bool:
