@@ -48,8 +48,8 @@ class Form:
 
 
 TOLD = Form("Repeat this word and nothing else: {word}")
-# For models that follow no instruction: what was said six times is said again.
-ECHOED = Form(" ".join(["{word}"] * 6), Endpoint.COMPLETIONS)
+# For models that follow no instruction: what was said a dozen times is said again.
+ECHOED = Form(" ".join(["{word}"] * 12), Endpoint.COMPLETIONS)
 
 
 @dataclass(frozen=True, slots=True)
