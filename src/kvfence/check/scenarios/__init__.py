@@ -11,7 +11,9 @@ from kvfence.check.scenarios.boundary import SCENARIO as BOUNDARY
 from kvfence.check.scenarios.bucket_edges import SCENARIO as BUCKET_EDGES
 from kvfence.check.scenarios.burst_prefix import SCENARIO as BURST_PREFIX
 from kvfence.check.scenarios.churn_steady import SCENARIO as CHURN_STEADY
+from kvfence.check.scenarios.counterfactual import SCENARIO as COUNTERFACTUAL
 from kvfence.check.scenarios.cross_tenant_reuse import SCENARIO as CROSS_TENANT_REUSE
+from kvfence.check.scenarios.fault_injection import SCENARIO as FAULT_INJECTION
 from kvfence.check.scenarios.first_token import SCENARIO as FIRST_TOKEN
 from kvfence.check.scenarios.full_pool import SCENARIO as FULL_POOL
 from kvfence.check.scenarios.id_collision import SCENARIO as ID_COLLISION
@@ -22,6 +24,7 @@ from kvfence.check.scenarios.mixed_constraints import SCENARIO as MIXED_CONSTRAI
 from kvfence.check.scenarios.one_word import SCENARIO as ONE_WORD
 from kvfence.check.scenarios.plausibility import SCENARIO as PLAUSIBILITY
 from kvfence.check.scenarios.spill_return import SCENARIO as SPILL_RETURN
+from kvfence.check.scenarios.stale_handoff import SCENARIO as STALE_HANDOFF
 
 # In the order of a run. What can end a server, or its neighbours' requests, stands last.
 _IN_ORDER: tuple[Scenario, ...] = (
@@ -39,10 +42,13 @@ _IN_ORDER: tuple[Scenario, ...] = (
     BURST_PREFIX,
     SPILL_RETURN,
     CROSS_TENANT_REUSE,
+    COUNTERFACTUAL,
     BOUNDARY,
     ID_COLLISION,
     FULL_POOL,
     ABORT_REFILL,
+    STALE_HANDOFF,
+    FAULT_INJECTION,
 )
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _IN_ORDER}
