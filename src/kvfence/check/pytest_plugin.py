@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(
     from kvfence.check.scenarios import SCENARIOS
 
     profile = profile_named(config.getoption("--kvfence-profile"))
-    config.stash[RESULTS] = Results(config)
+    config.stash[RESULTS] = Results(session)
     items.extend(
         ScenarioItem.from_parent(session, name=f"kvfence[{scenario.name}]", scenario=scenario.name)
         for scenario in SCENARIOS.values()
@@ -65,10 +65,10 @@ def pytest_collection_modifyitems(
 
 
 class Results:
-    """What the one run came to, by scenario; it is done when it is first asked for."""
+    """What the one run came to, by scenario; it is done when it is first asked for, of what was selected."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
+    def __init__(self, session: pytest.Session) -> None:
+        self._session = session
         self._events: list[AnyEvent] | None = None
 
     def of(self, scenario: str) -> "tuple[ScenarioEnded | None, tuple[FindingMade, ...]]":
@@ -83,11 +83,12 @@ class Results:
     def _all(self) -> "list[AnyEvent]":
         if self._events is None:
             self._events = []
-            asyncio.run(_check(self._config, self._events))
+            only = tuple(item.scenario for item in self._session.items if isinstance(item, ScenarioItem))
+            asyncio.run(_check(self._session.config, only, self._events))
         return self._events
 
 
-async def _check(config: pytest.Config, events: "list[AnyEvent]") -> None:
+async def _check(config: pytest.Config, only: tuple[str, ...], events: "list[AnyEvent]") -> None:
     from kvfence.check.checking import Wishes, check_target
     from kvfence.check.credentials import Redactor
     from kvfence.check.profiles import profile_named
@@ -109,6 +110,7 @@ async def _check(config: pytest.Config, events: "list[AnyEvent]") -> None:
         profile=profile_named(config.getoption("--kvfence-profile")),
         seed=secrets.randbelow(SEEDS) if seed is None else seed,
         run_id=secrets.token_hex(6),
+        only=only,
         allowed=frozenset(Hazard(name) for name in config.getoption("--kvfence-allow")),
     )
     await check_target(target, wishes, SCENARIOS.values(), events.append, redactor=redactor)
