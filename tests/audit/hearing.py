@@ -3,12 +3,12 @@
 import json
 
 from kvfence.audit.deployment import NodeSpec
-from kvfence.audit.log_scan import LINE_CHARACTERS_MAX
+from kvfence.audit.log_blocks import LINE_BYTES_MAX
 from kvfence.audit.node import Heard, Node, nodes_of
 from kvfence.audit.page import page_of
 from kvfence.audit.sources import scan_stream
 
-assert LINE_CHARACTERS_MAX > 1_000, "lines of tests are not cut"
+assert LINE_BYTES_MAX > 1_000, "lines of tests are not cut"
 
 
 def body_of(said) -> bytes:

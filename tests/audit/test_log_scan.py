@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kvfence.audit import log_scan
-from kvfence.audit.log_scan import Form, Hit, Hits, LogScan, lines_of, unwrapped
+from kvfence.audit.log_scan import Form, Hit, Hits, LogScan, unwrapped, whose_in
 
 SIZE = Form("size", "size=", re.compile(r"size=(?P<n>\d+)"))
 START = Form("start", "begin", re.compile(r"begin"), is_mark=False, is_start=True)
@@ -89,8 +89,7 @@ def test_nothing_found_is_one_empty_start():
 @pytest.mark.parametrize(
     ("line", "whose", "text"),
     [
-        ("\x1b[32mINFO\x1b[0m size=1\r\n", None, "INFO size=1"),
-        ("\x1b]8;;x\x07size=1", None, "size=1"),
+        ("size=1\r\n", None, "size=1"),
         ("[pod/prefill-0/server] size=1", "prefill-0/server", "size=1"),
         ("decode-1  | size=1", "decode-1", "size=1"),
         ('{"log":"size=1\\n","stream":"stdout"}', None, "size=1"),
@@ -107,12 +106,8 @@ def test_what_container_tools_write_before_a_line_goes(line, whose, text):
     assert unwrapped(line) == (whose, text)
 
 
-def test_lines_come_whole_over_chunks_and_are_cut_when_they_are_long(monkeypatch):
-    assert list(lines_of([b"a\nb", b"c\n", b"d"])) == ["a", "bc", "d"]
-    assert list(lines_of([b"\xff\n"])) == ["�"]
-    monkeypatch.setattr(log_scan, "LINE_CHARACTERS_MAX", 4)
-    assert list(lines_of([b"a bcdef", b"ghi", b"jk\nxy\nno longer\n"])) == ["a", "xy", "no"]
-
-
-def test_the_last_piece_of_a_stream_that_goes_on_is_no_line():
-    assert list(lines_of([b"a\nsize=12"], is_cut_off=lambda: True)) == ["a"]
+def test_everybody_in_a_block_is_known_also_who_says_nothing():
+    block = b"[pod/a/s] hello\n[pod/b/s] hello\n[pod/a/s] more\nno prefix"
+    assert whose_in(block) == {"a/s", "b/s"}
+    assert whose_in(b"web-1  | hello\nweb-2  | hello") == {"web-1", "web-2"}
+    assert whose_in(b"hello\n[pod/a/s] quoted") == set()

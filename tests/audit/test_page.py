@@ -104,3 +104,9 @@ def test_looks_into_objects():
     assert items([1, 2]) == (1, 2) and items({"a": 1}) == ()
     assert has_fields({"a": None}, "a") and not has_fields({"a": 1}, "a", "b") and not has_fields([], "a")
     assert least([None, 3, 2]) == 2 and least([None]) is None
+
+
+def test_a_hostile_line_takes_no_time_to_speak_of():
+    """A word of a million letters is looked at once, not once a letter."""
+    page = page_of(None, "x", b"a{" + b"b" * 1_000_000 + b"} 1\n" + b'{"' + b"}" * 1_000_000)
+    assert [sample.labels for sample in page.samples] == [{}]

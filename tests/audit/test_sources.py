@@ -29,6 +29,7 @@ def test_words_of_the_command_line(tmp_path):
         ("nothing.log", "is not there: name a URL, a log"),
         ("ftp://host", "is not there"),
         (".", "is no file"),
+        ("deployment.toml", "give it with --deployment deployment.toml"),
     ],
 )
 def test_words_that_name_nothing(word, said):
@@ -76,6 +77,12 @@ def test_each_container_in_a_log_is_a_log_of_its_own(monkeypatch):
     assert [(log.name, log.starts["sglang"][0].latest("final").groups["n"]) for log in logs] == [
         ("prefill-0/s", "1086464"),
         ("decode-0/s", "7"),
+    ]
+    more = f"{text}[pod/silent-0/s] hello\n"
+    assert [log.name for log in scan_stream("x", [more.encode()])] == [
+        "prefill-0/s",
+        "decode-0/s",
+        "silent-0/s",
     ]
     monkeypatch.setattr(sources, "WHOSE_MAX", 1)
     assert len(scan_stream("x", [text.encode()])) == 1

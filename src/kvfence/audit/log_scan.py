@@ -1,27 +1,25 @@
-"""Looking through a log, line by line: which forms of which engine stand in it, the last of each rank.
+"""What stands in a log: which forms of which engine, the last of each rank.
 
 Rules it keeps:
-- A log may have gigabytes: a line is looked at once, only if one of the literal needles is in it, and what is
-  kept is bounded whatever the log holds.
-- Colours, and what container tools write before a line, are taken away first; whose line it was is told.
+- What is kept is bounded whatever the log holds.
+- What container tools write before a line is taken away; whose line it was is told.
 - A log that holds several starts is divided at each: the last one of each identity speaks.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-LINE_CHARACTERS_MAX = 65_536
 RANKS_MAX = 4_096
 VALUES_PER_RANK_MAX = 8
 STARTS_MAX = 256
 GROUP_CHARACTERS_MAX = 200
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # `kubectl logs --prefix`, and `docker compose logs`.
-_WHOSE = re.compile(r"\[pod/([\w./-]{1,200})\] |([\w.-]{1,100}?) +\| ")
+_WHOSE = re.compile(r"\[pod/([\w./-]{1,200})\] |([\w.-]{1,100}) +\| ")
+_EVERY_WHOSE = re.compile(rb"^(?:\[pod/([\w./-]{1,200})\] |([\w.-]{1,100}) +\| )", re.MULTILINE)
 _RANK = re.compile(r"(?<![A-Za-z0-9])((?:DP|TP|PP|EP|RANK|rank) ?\d+)(?![A-Za-z0-9])")
 _HEAD_CHARACTERS = 160  # a rank stands before the words
 
@@ -110,7 +108,7 @@ class Starts:
 
 
 class LogScan:
-    """Scans one log for the forms of all engines: `feed` lines, then ask `starts`."""
+    """Scans the lines of one log for the forms of all engines: `feed` lines, then ask `starts`."""
 
     def __init__(self, log: str, forms: Mapping[str, Sequence[Form]]) -> None:
         """`forms` by engine; `log` is the name that figures say they were read in."""
@@ -119,16 +117,10 @@ class LogScan:
         for engine, several in forms.items():
             for form in several:
                 self._forms.setdefault(form.needle, []).append((engine, form))
-        needles = sorted(self._forms, key=len, reverse=True)
-        self._any = re.compile("|".join(map(re.escape, needles)))
         self._starts = {engine: Starts([Hits(log)]) for engine in forms}
-        self.lines = 0
 
     def feed(self, line: str, number: int) -> None:
         """Look at one line; `number` is where it stands in the file."""
-        self.lines += 1
-        if self._any.search(line) is None:
-            return
         rank = "/".join(_RANK.findall(line[:_HEAD_CHARACTERS]))
         for needle, several in self._forms.items():
             if needle not in line:
@@ -167,9 +159,7 @@ def _groups(found: re.Match[str]) -> dict[str, str]:
 
 
 def unwrapped(line: str) -> tuple[str | None, str]:
-    """(whose line it was, if a container tool said it; the line without colours, prefix and wrapping)."""
-    if "\x1b" in line:
-        line = _ANSI.sub("", line)
+    """(whose line it was, if a container tool said it; the line without its prefix and wrapping)."""
     line = line.rstrip("\r\n")
     if line.startswith('{"log":'):
         line = _of_json_file(line)
@@ -177,6 +167,13 @@ def unwrapped(line: str) -> tuple[str | None, str]:
     if whose is None:
         return None, line
     return whose[1] or whose[2], line[whose.end() :]
+
+
+def whose_in(block: bytes) -> set[str]:
+    """Everybody whose lines are in a block, if its first line says whose it is."""
+    if _EVERY_WHOSE.match(block) is None:
+        return set()
+    return {(pod or container).decode() for pod, container in _EVERY_WHOSE.findall(block)}
 
 
 def _of_json_file(line: str) -> str:
@@ -187,30 +184,3 @@ def _of_json_file(line: str) -> str:
         return line
     text = data.get("log") if isinstance(data, dict) else None
     return text.rstrip("\r\n") if isinstance(text, str) else line
-
-
-def lines_of(chunks: Iterable[bytes], *, is_cut_off: Callable[[], bool] = lambda: False) -> Iterator[str]:
-    """Lines of a stream of bytes; what is longer than LINE_CHARACTERS_MAX is cut before it, between words.
-
-    `is_cut_off`, asked at the end, says that the stream does not end there: the last piece is then no line. A
-    number that was cut in the middle is another number.
-    """
-    rest, is_cut = b"", False
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if not is_cut:
-                yield _cut(line)
-            is_cut = False
-        if len(rest) > LINE_CHARACTERS_MAX:
-            if not is_cut:
-                yield _cut(rest)
-            rest, is_cut = b"", True
-    if rest and not is_cut and not is_cut_off():
-        yield _cut(rest)
-
-
-def _cut(line: bytes) -> str:
-    if len(line) > LINE_CHARACTERS_MAX:
-        line = line[:LINE_CHARACTERS_MAX].rpartition(b" ")[0]
-    return line.decode("utf-8", "replace")

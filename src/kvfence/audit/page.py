@@ -17,7 +17,7 @@ SAMPLES_MAX = 100_000
 _SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?[ \t]+([^\s{}]+)(?:[ \t]+-?\d+)?\s*\Z")
 _WHOLE = re.compile(r"\d{1,15}|\d{1,3}(?:,\d{3}){1,5}", re.ASCII)
 _DECIMAL = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,18})?", re.ASCII)
-_LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'(?<!\w)([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from kvfence.audit.deployment import NodeSpec, is_url
-from kvfence.audit.log_scan import Hits, LogScan, lines_of, unwrapped
+from kvfence.audit.log_blocks import Needles, blocks_of
+from kvfence.audit.log_scan import Hits, LogScan, unwrapped, whose_in
 from kvfence.audit.page import Page, page_of
-from kvfence.audit.readers import GENERIC, READERS, scan_of
+from kvfence.audit.readers import GENERIC, READERS, all_forms, scan_of
 from kvfence.protocol.errors import OperatorError
 
 LOG_BYTES_MAX = 64 << 30
@@ -44,6 +45,8 @@ def spec_of(target: str) -> NodeSpec:
     if is_url(target):
         return NodeSpec(name=urlsplit(target).netloc.rpartition("@")[2], url=target)
     path = Path(target)
+    if path.suffix == ".toml":
+        raise OperatorError(f"{target} looks like a deployment: give it with --deployment {target}")
     if path.is_file():
         saved = is_saved(path)
         return NodeSpec(name=path.name, logs=() if saved else (path,), saved=(path,) if saved else ())
@@ -117,19 +120,30 @@ def scan_stream(name: str, chunks: Iterable[bytes], bytes_max: int = LOG_BYTES_M
     """Scan a stream; each pod or container whose lines are in it is a log of its own."""
     scans: dict[str | None, LogScan] = {}
     bound = _Bound(chunks, bytes_max)
-    for number, line in enumerate(lines_of(bound, is_cut_off=lambda: bound.is_cut), start=1):
-        whose, text = unwrapped(line)
-        scan = scans.get(whose)
-        if scan is None:
-            if len(scans) >= WHOSE_MAX:
-                continue
-            scan = scans[whose] = scan_of(name)
-        scan.feed(text, number)
+    needles = Needles(all_forms().values())
+    is_empty = True
+    for first, block in blocks_of(bound, is_cut_off=lambda: bound.is_cut):
+        is_empty = False
+        for number, line in needles.lines_in(block, first):
+            whose, text = unwrapped(line)
+            scan = _scan_of(scans, name, whose)
+            if scan is not None:
+                scan.feed(text, number)
+        for whose in sorted(whose_in(block)):  # also those who say nothing: they are nodes, and unknown
+            _scan_of(scans, name, whose)
     notes = (f"only the first {bytes_max:,} bytes were read",) if bound.is_cut else ()
     if not scans:
         scans[None] = scan_of(name)
+    if is_empty:
         notes = (*notes, "it is empty")
     return tuple(_log_read(name, whose, scan, notes) for whose, scan in scans.items())
+
+
+def _scan_of(scans: dict[str | None, LogScan], name: str, whose: str | None) -> LogScan | None:
+    """The scan of somebody's lines; None when there are too many of them."""
+    if whose not in scans and len(scans) < WHOSE_MAX:
+        scans[whose] = scan_of(name)
+    return scans.get(whose)
 
 
 def _log_read(name: str, whose: str | None, scan: LogScan, notes: tuple[str, ...]) -> LogRead:

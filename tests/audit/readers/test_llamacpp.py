@@ -101,3 +101,12 @@ def test_props_and_models():
     assert figures(one) == {"context_tokens": 2048, "advertised_tokens": 32768}
     assert settings(one) == {"slots": 4}
     assert (one.reading.version, one.judgement.verdict) == ("b9265-0a1b2c3d", "unknown")
+
+
+def test_the_older_name_of_a_sequences_context():
+    one = node("llama_context: n_ctx_per_seq (4096) < n_ctx_train (32768) -- the full capacity is not used")
+    assert figures(one) == {
+        "advertised_tokens": 32768,
+        "context_tokens": 4096,
+        "largest_request_tokens": 4096,
+    }

@@ -215,3 +215,19 @@ def test_transfers_that_were_asked_for_without_a_connector():
 def test_expired_leases_are_counted():
     text = 'vllm:nixl_num_kv_expired_reqs_total{engine="0"} 2.0\nvllm:nixl_num_kv_expired_reqs_total{engine="1"} 1.0\n'
     assert settings(node(pages={"/metrics": text})) == {"kv_expired_requests": 3}
+
+
+def test_a_log_of_another_context_says_nothing_of_this_one():
+    """The log is of an earlier start, with a shorter context."""
+    one = node(
+        CONCURRENCY.format("4,096", "3.00"),
+        pages={"/v1/models": models("vllm", max_model_len=131072)},
+    )
+    assert ("concurrency" in figures(one), one.judgement.verdict) == (False, "unknown")
+    assert "another context" in one.reading.notes[0]
+
+
+def test_connectors_inside_another_are_said_not_to_be_looked_at():
+    one = node("KVTransferConfig(kv_connector='MultiConnector', x=[{'kv_connector': 'NixlConnector'}])")
+    assert settings(one)["kv_connector"] == "MultiConnector"
+    assert "MultiConnector" in one.reading.notes[0]

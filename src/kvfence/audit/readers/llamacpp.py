@@ -20,6 +20,7 @@ FORMS = (
     form("build", "build: ", r"(?<![\w])build: (?P<v>\d{3,6}) \(", is_start=True),
     form("context", "llama_context: n_ctx ", r"llama_context: n_ctx +=+ *(?P<n>\d+)"),
     form("sequence", "n_ctx_seq", r"n_ctx_seq +(?:= *|\()(?P<n>\d+)"),
+    form("per_sequence", "n_ctx_per_seq", r"n_ctx_per_seq +(?:= *|\()(?P<n>\d+)"),
     form("trained", "< n_ctx_train (", r"n_ctx_(?:seq|per_seq) \(\d+\) < n_ctx_train \((?P<n>\d+)\)"),
     form("unified", "kv_unified", r"kv_unified +=+ *(?P<v>true|false)"),
     form(
@@ -91,7 +92,8 @@ def _read_log(notebook: Notebook, hits: Hits) -> None:
         put_smallest(notebook, hits, name, CONTEXT, read=whole_text)
     _read_slots(notebook, hits)
     _read_cells(notebook, hits)
-    put_smallest(notebook, hits, "sequence", CONTEXT, read=whole_text)
+    for name in ("sequence", "per_sequence"):
+        put_smallest(notebook, hits, name, CONTEXT, read=whole_text)
     if not notebook.has(LARGEST) and notebook.has(ADVERTISED) and hits.has("trained"):
         context = notebook.figures.get(CONTEXT)
         if context is not None:

@@ -11,12 +11,14 @@ from kvfence.audit.readers.interface import Reader, form, put_smallest, version_
 from kvfence.audit.reading import ADVERTISED, CONTEXT, LARGEST, POOL, Material, Notebook, Reading
 
 ENGINE = "ollama"
+_SIZE_AND_SHARE = r"(?<!\d)\d{1,6}(?:\.\d{1,3})? [KMGT]B\s+\d{1,3}%(?:/\d{1,3}%)? "
 FORMS = (
     form("version", "ollama version", r"[Oo]llama version(?: is)? (?P<v>\d\S*)"),
     form("declared", "context length", r"^\s*context length\s+(?P<n>\d+)\s*$"),
-    form("loaded", "% ", r"\d+(?:\.\d+)? [KMGT]B\s+\d+%(?:/\d+%)? (?:GPU|CPU|CPU/GPU)\s+(?P<n>\d+)(?:\s|$)"),
+    form("loaded", "% GPU", rf"{_SIZE_AND_SHARE}GPU\s+(?P<n>\d+)(?:\s|$)"),
+    form("loaded_on_cpu", "% CPU", rf"{_SIZE_AND_SHARE}CPU(?:/GPU)?\s+(?P<n>\d+)(?:\s|$)"),
     form("column", "CONTEXT ", r"^\s*CONTEXT\s+(?P<n>\d+)\s*$"),
-    form("prompt", "prompt eval count:", r"prompt eval count:\s+(?P<n>\d+) token"),
+    form("prompt", "prompt eval count:", r"prompt eval count:\s+\d+ token"),
 )
 
 
@@ -43,7 +45,7 @@ def read(material: Material) -> tuple[Reading, ...]:
     if version is not None:
         notebook.version = notebook.version or version.groups["v"]
     put_smallest(notebook, hits, "declared", ADVERTISED, read=whole_text)
-    for name in ("loaded", "column"):
+    for name in ("loaded", "loaded_on_cpu", "column"):
         for figure in (POOL, CONTEXT, LARGEST):
             put_smallest(notebook, hits, name, figure, read=whole_text)
     if not notebook.has(POOL):

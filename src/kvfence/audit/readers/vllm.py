@@ -131,6 +131,8 @@ def _read_log(notebook: Notebook, material: Material) -> None:
         hit = hits.latest(name)
         if hit is not None:
             notebook.put_line(hits.log, hit, f"set.{setting}", hit.groups["v"])
+    if notebook.done().value("set.kv_connector") == "MultiConnector":
+        notebook.note("the connectors inside a MultiConnector were not looked at")
     put_smallest(notebook, hits, "lease", "set.kv_lease_duration_s", read=whole_text)
     hit = hits.latest("role")
     if hit is not None:

@@ -15,8 +15,10 @@ CONTRADICTION = 0.02
 def read_concurrency(notebook: Notebook, material: Material, metric: str) -> None:
     """Write the smallest concurrency down, and the context that it was counted for."""
     hits = material.hits
-    lines = [(hit, value) for hit in hits.every("concurrency") if (value := decimal_text(hit.groups["n"]))]
-    line = min(lines, key=lambda pair: pair[1], default=None)
+    lines = _lines_of_concurrency(notebook, material)
+    line = min(lines, key=lambda one: one[1], default=None)
+    if not lines and hits.has("concurrency"):
+        notebook.note("the log's concurrency was counted for another context than is served: it was not used")
     shown = [
         value
         for page in material.pages
@@ -32,7 +34,7 @@ def read_concurrency(notebook: Notebook, material: Material, metric: str) -> Non
     elif line is not None:
         notebook.put_line(hits.log, line[0], CONCURRENCY, line[1])
     if line is not None:
-        notebook.put_line(hits.log, line[0], CONTEXT, whole_text(line[0].groups["c"]))
+        notebook.put_line(hits.log, line[0], CONTEXT, line[2])
 
 
 def read_pool(notebook: Notebook, material: Material, metric: str) -> None:
@@ -45,7 +47,7 @@ def read_pool(notebook: Notebook, material: Material, metric: str) -> None:
     )
     notebook.put(POOL, shown, f"/metrics {metric} kv_cache_size_tokens")
     size = smallest(hits.every("size"), "n", whole_text)
-    line = _line_of_concurrency(hits.every("concurrency"))
+    line = min(_lines_of_concurrency(notebook, material), key=lambda one: one[1], default=None)
     if size is not None and line is not None:
         _reconcile(notebook, hits.log, size, line)
     elif size is not None:
@@ -56,14 +58,16 @@ def read_pool(notebook: Notebook, material: Material, metric: str) -> None:
     put_smallest(notebook, hits, "refused_v0", POOL, read=whole_text)
 
 
-def _line_of_concurrency(lines: list[Hit]) -> tuple[Hit, float, int] | None:
-    found = [
+def _lines_of_concurrency(notebook: Notebook, material: Material) -> list[tuple[Hit, float, int]]:
+    """(line, concurrency, context) of the lines about the context that is served, if that is known."""
+    served = notebook.number(CONTEXT)
+    return [
         (hit, concurrency, context)
-        for hit in lines
+        for hit in material.hits.every("concurrency")
         if (concurrency := decimal_text(hit.groups["n"])) is not None
         and (context := whole_text(hit.groups["c"])) is not None
+        and served in (None, context)
     ]
-    return min(found, key=lambda line: line[1], default=None)
 
 
 def _reconcile(notebook: Notebook, log: str, size: tuple[Hit, int], line: tuple[Hit, float, int]) -> None:
