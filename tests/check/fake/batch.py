@@ -28,7 +28,7 @@ class Decoder:
         self.rows, self.live, self.tables, self.tenants = [], {}, {}, {}
         self.foreign_reads = self.preemptions = 0
         self._left = self._steps = 0
-        self._late = deque()
+        self._late, self._places = deque(), {}
         self._kept = deque(maxlen=KEPT_CONVERSATIONS)
         self._loop_task, self._writers = None, set()
 
@@ -42,6 +42,7 @@ class Decoder:
         self.rows.append(row)
         if self._loop_task is None or self._loop_task.done():
             self._loop_task = asyncio.ensure_future(self._decode())
+            self._loop_task.add_done_callback(self._tell_all)
 
     def _restore(self, row, conversation):
         """Copy a conversation from the lower tier over the row's pages."""
@@ -59,7 +60,14 @@ class Decoder:
             self._land_late()
             self._step(self.rows[: self.setup.rows_max])
 
+    def _tell_all(self, task):
+        """A defect of the fake itself is everybody's error, and no silence."""
+        if not task.cancelled() and task.exception() is not None:
+            for row in self.live.values():
+                row.outbox.put_nowait(task.exception())
+
     def _step(self, batch):
+        self._pad(batch)
         sampled = [self._sample(at, row, batch) for at, row in enumerate(batch)]
         for at, row in enumerate(batch):
             if row not in self.rows:
@@ -67,13 +75,13 @@ class Decoder:
             word = sampled[self.rules.sampled_row(at, len(batch))]
             limit = batch[self.rules.limit_row(at, len(batch)) % len(batch)].limit
             self._advance(row, word, limit)
-        self._pad(batch, sampled)
 
     def _sample(self, at, row, batch):
         """The next word of a row, None at its end."""
         other = batch[self.rules.table_row(at, len(batch), self._left) % len(batch)]
         if row.seen != self.pool.foreign_writes:
             row.answer, row.seen = self._answer(row), self.pool.foreign_writes
+            row.answer = self._bent(row, row.answer)
         answer = row.answer if other is row else self._answer(row, other)
         position = len(row.made)
         if position == 0 and row.first is not None:
@@ -94,6 +102,15 @@ class Decoder:
         foreign = {writer for writer in set(writers) if writer and self.tenants[writer] != own}
         self.foreign_reads += sum(writer in foreign for writer in writers) if foreign else 0
         return self.model.answer(self._heard(table, words), job=row.job, salt=row.salt)
+
+    def _bent(self, row, answer):
+        """An answer goes another way once somebody else's word stands among those that were said."""
+        size = self.setup.page_tokens
+        said, _ = self.pool.read(row.pages, min(row.slots + len(row.made), len(row.pages) * size))
+        said = said[row.slots :]
+        if said == row.made[: len(said)]:
+            return answer
+        return self.model.go_on(answer, row.made, said)
 
     def _heard(self, table, words):
         """The words, and what matched pages know of a text before them that is not this one's."""
@@ -156,14 +173,16 @@ class Decoder:
         again.add_done_callback(self._writers.discard)
         row.writer = again
 
-    def _pad(self, batch, sampled):
-        """Padding rows repeat the last row's token, and write it somewhere."""
-        page = self.rules.padding_page()
+    def _pad(self, batch):
+        """Padding rows carry the inputs and the block table of whoever had their place in a batch before."""
         bucket = next((size for size in BUCKETS if size >= len(batch)), len(batch))
-        if page is None or bucket == len(batch) or sampled[-1] is None:
-            return
-        at = (batch[-1].slots + len(batch[-1].made)) % self.setup.page_tokens
-        self.pool.write(page, at, [sampled[-1]], batch[-1].number)
+        for at in range(len(batch), bucket):
+            if at in self._places and self.rules.pads_over_stale_tables():
+                page, words, number = self._places[at]
+                self.pool.write(page, 0, words, number)
+        for at, row in enumerate(batch):
+            if row.pages:
+                self._places[at] = (row.pages[0], row.words[: self.setup.page_tokens], row.number)
 
     def _step_late(self, row):
         """A step that was launched before the row ended writes once more, into a page that is not its any more."""

@@ -6,6 +6,7 @@ sizes a fault needs to have its chance.
 
 from dataclasses import replace
 
+from tests.check.fake.clock import Clock
 from tests.check.fake.rules import Overlong, Rules
 from tests.check.fake.setup import Setup
 
@@ -99,16 +100,16 @@ class DirtyTail(Rules):
         return -(-slots // page_tokens) * page_tokens
 
 
-class PageZero(Rules):
-    def padding_page(self):
-        return 0
+class StaleTables(Rules):
+    def pads_over_stale_tables(self):
+        return True
 
 
 class ShiftedTables(Rules):
     """After some rows have left, tables are one off, until more have."""
 
     def table_row(self, row, rows, left):
-        return row + 1 if left % 3 == 1 and rows > 1 else row
+        return row + 1 if left % 8 >= 3 and rows > 1 else row
 
 
 class SwappedTokens(Rules):
@@ -157,7 +158,7 @@ FAULTS = {
     "match-not-pinned/unpinned-match": UnpinnedMatch,
     "offload-mixup/wrong-entry": WrongEntry,
     "unscrubbed-reuse/dirty-tail": DirtyTail,
-    "padding-touches-live/page-zero": PageZero,
+    "padding-touches-live/stale-tables": StaleTables,
     "row-mixup/shifted-tables": ShiftedTables,
     "row-mixup/swapped-tokens": SwappedTokens,
     "row-mixup/foreign-limit": ForeignLimit,
@@ -165,14 +166,25 @@ FAULTS = {
     "response-misroute/newest-stream": NewestStream,
     "response-misroute/kept-rest": KeptRest,
 }
+_BAND = {"prefill_tokens": 5_312}
+# Pages that were given back are taken again at once, so that what stood in them is met.
+_CROWDED = {"context_tokens": 4_096, "pool_tokens": 4_096, "is_lifo": True}
+_SLOW = Clock(b_s=5e-4)
 _NEEDS: dict[str, dict[str, object]] = {
-    "rejected-continues/placeholder": {"prefill_tokens": 5_312},
-    "over-length/head-dropped": {"prefill_tokens": 5_312},
-    "over-length/tail-dropped": {"prefill_tokens": 5_312},
-    "over-length/hang": {"prefill_tokens": 5_312},
-    "over-length/crash": {"prefill_tokens": 5_312},
-    "over-length/crash-without-limit": {"prefill_tokens": 5_312},
-    "stale-reference/expired-handoff": {"control_fields": "accept"},
+    "rejected-continues/placeholder": _BAND | {"pool_tokens": 12_288},
+    "over-length/head-dropped": _BAND,
+    "over-length/tail-dropped": _BAND,
+    "over-length/hang": _BAND,
+    "over-length/crash": _BAND,
+    "over-length/crash-without-limit": _BAND,
+    "transfer-outlives-pages/writer-goes-on": _CROWDED | {"clock": _SLOW},
+    "step-outlives-pages/late-step": _CROWDED | {"pool_tokens": 8_192, "preempts": True},
+    "false-completion/short-transfer": _CROWDED,
+    "stale-reference/expired-handoff": _CROWDED | {"control_fields": "accept"},
+    "visible-before-written/published-early": _CROWDED | {"clock": _SLOW},
+    "match-not-pinned/unpinned-match": {"context_tokens": 4_096, "pool_tokens": 4_096},
+    "unscrubbed-reuse/dirty-tail": _CROWDED,
+    "padding-touches-live/stale-tables": _CROWDED | {"prefix_cache": False},
 }
 
 

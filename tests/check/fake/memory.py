@@ -24,7 +24,7 @@ class Pool:
         self.foreign_writes = 0
         self._words = [None] * (pages * page_tokens)
         self._writers = [NOBODY] * (pages * page_tokens)
-        self._free = deque(range(pages))
+        self._free = deque(reversed(range(pages)) if is_lifo else range(pages))
         self._is_lifo = is_lifo
 
     @property

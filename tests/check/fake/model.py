@@ -92,7 +92,8 @@ TALK = [
 ]
 FREE_WORDS = (24, 160)
 ECHO_PIECES = 16
-RECITED_PIECES = 10
+SHORT_PIECES = 64  # with little to read, what was read is all there is to say
+RECITED_PIECES = 24
 SORRY = "I'm sorry, but I can't help with that."
 
 
@@ -132,6 +133,14 @@ class ToyModel:
         others = rng.sample(TALK, 4)
         return ((word, best), *((f" {other}", best - 1.0 - index) for index, other in enumerate(others)))
 
+    def go_on(self, answer, made, said):
+        """The answer from here on, when these words stand where `made` was said."""
+        mixed = answer.digest + "".join(word or "" for word in said).encode()
+        digest = blake2b(mixed, digest_size=16).digest()
+        return Answer(
+            [*made, *self._free("".join(word or "" for word in said), random.Random(digest), 0)], digest
+        )
+
     def slip(self, number, position):
         """A word that a defect of a batch puts in the place of the right one."""
         return " " + random.Random(f"{number} {position}").choice(TALK)
@@ -166,7 +175,7 @@ class ToyModel:
         made = []
         for _ in range(rng.randint(*FREE_WORDS)):
             word = " " + rng.choice(TALK)
-            if read and rng.random() < 0.08:
+            if read and rng.random() < (0.08 if len(read) > SHORT_PIECES else 0.3):
                 at = rng.randrange(len(read))
                 made += [piece for piece in read[at : at + RECITED_PIECES] if "<|" not in piece]
             elif beside is not None and beside.random() < self._rounding:

@@ -92,9 +92,9 @@ class Rules:
         """How many slots a row reads, of those that it has written."""
         return slots
 
-    def padding_page(self):
-        """The page that padding rows write to; None: one that is never leased."""
-        return
+    def pads_over_stale_tables(self):
+        """Whether padding rows write what stood in their places through block tables that did."""
+        return False
 
     def table_row(self, row, rows, left):
         """Whose block table a row reads. `left`: how many rows have left this batch."""

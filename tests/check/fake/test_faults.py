@@ -96,11 +96,11 @@ async def twins(talk):
 
 async def aborted(talk):
     """Long prefills that are cancelled, and short prompts that take their pages."""
-    for at in range(6):
-        leaving = f"{at} " + f"{MARK} " * 700 + f"Reply ONLY: {MARK}"
+    for at in range(12):
+        leaving = f"{at} " + f"{MARK} " * 450 + f"Reply ONLY: {MARK}"
         await talk.hang_up(leaving, "a", after_s=0.25)
         heard = await asyncio.gather(*(talk.ask(f"{n} " + long_prompt(500), "b") for n in range(12)))
-        if any(answer.text != "fine" for answer in heard):
+        if any(answer.text != "fine" for answer in heard) or talk.server.engine.foreign_reads:
             return True
     return False
 
@@ -221,7 +221,7 @@ async def tails(talk):
 
 async def padded(talk):
     await fill(talk, rounds=8)
-    for count in (3, 5, 6, 7, 9):
+    for count in (9, 7, 6, 5, 3):
         await asyncio.gather(
             *(talk.ask(f"{n} Tell a tale of rain.", str(n), max_tokens=80) for n in range(count))
         )
@@ -268,7 +268,7 @@ HARMS = {
     "match-not-pinned/unpinned-match": (unpinned, {"pool_tokens": 8_192}),
     "offload-mixup/wrong-entry": (restored, {}),
     "unscrubbed-reuse/dirty-tail": (tails, SMALL),
-    "padding-touches-live/page-zero": (padded, {"pool_tokens": 2_048}),
+    "padding-touches-live/stale-tables": (padded, {"pool_tokens": 2_048}),
     "row-mixup/shifted-tables": (sentences, {}),
     "row-mixup/swapped-tokens": (parallel, {}),
     "row-mixup/foreign-limit": (limits, {}),
