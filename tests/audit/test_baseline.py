@@ -31,6 +31,13 @@ def test_what_is_written_is_read_again(tmp_path):
     assert read.of("b") is None
 
 
+def test_a_node_that_is_not_heard_keeps_its_figures(tmp_path):
+    before = baseline_of([node(pages={"/server_info": SGLANG_INFO}, name="a")])
+    silent, never_heard = node(name="a", failure="gone"), node(name="b", failure="gone")
+    write_baseline(tmp_path / "x", [silent, never_heard], before)
+    assert read_baseline(tmp_path / "x") == before
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -49,6 +56,6 @@ def test_a_file_that_is_no_baseline(tmp_path, text, said):
 def test_a_file_that_is_not_there_and_one_that_cannot_be_written(tmp_path):
     with pytest.raises(OperatorError, match="--write-baseline"):
         read_baseline(tmp_path / "none")
-    with pytest.raises(OperatorError, match="cannot be written"):
+    with pytest.raises(OperatorError, match="cannot write"):
         write_baseline(tmp_path / "none" / "x", [])
     assert Baseline(nodes=[]).of("a") is None

@@ -51,8 +51,8 @@ def test_a_whole_file(tmp_path):
     read = read_deployment(path)
     router, prefill, decode = read.nodes
     assert read.access == Access("ADMIN_KEY", tmp_path / "ca.pem", "http://proxy:3128", 5.0)
-    assert (router.role, router.url, router.logs) == ("router", "https://api.example", ())
-    assert (prefill.logs, prefill.key_env) == ((tmp_path / "prefill-0.log",), "OTHER_KEY")
+    assert (router.role, router.url, router.log) == ("router", "https://api.example", None)
+    assert (prefill.log, prefill.key_env) == (tmp_path / "prefill-0.log", "OTHER_KEY")
     assert prefill.env == {"SGLANG_MOONCAKE_MAX_TRANSFER_BATCH_INDICES": "256"}
     assert (decode.saved, decode.queue_wait_s_max) == (
         (tmp_path / "info.json", tmp_path / "metrics.txt"),

@@ -23,7 +23,7 @@ def test_answers_come_before_files_of_the_same_node(tmp_path):
     log, saved = tmp_path / "a.log", tmp_path / "info.json"
     log.write_text(SGLANG_FINAL)
     saved.write_text(json.dumps(SGLANG_INFO))
-    spec = NodeSpec(name="a", url="http://a", logs=(log,), saved=(saved,))
+    spec = NodeSpec(name="a", url="http://a", log=log, saved=(saved,))
     (one,) = heard(spec, answers=Answers({"/version": {"version": "1"}}))
     assert [page.origin for page in one.pages] == ["GET /version", "info.json"]
     assert (len(one.logs), one.open_paths, one.failure) == (1, ("/version",), None)

@@ -26,6 +26,12 @@ def reading(engine="x", **figures):
         ("x", {"pool_tokens": 100, "context_tokens": 100, "largest_request_tokens": 50}, "lowered", 50),
         ("x", {"pool_tokens": 60, "context_tokens": 100, "largest_request_tokens": 50}, "lowered", 50),
         ("x", {"pool_tokens": 40, "context_tokens": 100, "largest_request_tokens": 50}, "too small", 40),
+        (
+            "kvfence",
+            {"pool_tokens": 50, "context_tokens": 100, "largest_request_tokens": 50},
+            "too small",
+            50,
+        ),
         ("sglang", {"pool_tokens": 2000, "context_tokens": 4096}, "too small", 2000),
         ("sglang", {"pool_tokens": 5000, "context_tokens": 4096}, "ok", 4096),
         ("sglang", {"largest_request_tokens": 4090, "context_tokens": 4096}, "ok", 4090),
@@ -63,8 +69,9 @@ def test_a_context_that_the_engine_lowered_by_itself():
     assert (judged.verdict, judged.limit_tokens) == ("lowered", 60)
 
 
-def test_a_router_has_no_pool():
+def test_a_router_has_no_pool_and_one_that_has_is_no_router():
     assert judge(reading(), "router").verdict == "no pool"
+    assert judge(reading(pool_tokens=5, context_tokens=9), "router").verdict == "too small"
 
 
 def test_unknown_names_what_is_missing():

@@ -31,6 +31,11 @@ def test_the_environment_is_what_the_operator_says():
     }
 
 
+def test_a_version_is_declared_where_the_log_does_not_tell_it():
+    assert node(SGLANG_FINAL, version="0.5.19").reading.version == "0.5.19"
+    assert node(pages={"/server_info": SGLANG_INFO}, version="0.5.19").reading.version == "0.5.23"
+
+
 def test_where_a_figure_stands():
     place = Place(path="d.toml", line=7)
     one = node(SGLANG_FINAL, place=place)

@@ -128,6 +128,24 @@ def test_a_pair_of_which_a_node_is_not_there_is_left_out():
     assert of(PairRead, result) == []
 
 
+def test_a_declared_pair_is_found_where_one_address_speaks_for_several():
+    declared = Deployment((NodeSpec(name="a", url="http://a"),), (PairSpec("a", "a"),))
+    result = audited(declared, hosts(a={"/server_info": KVFENCE_INFO}))
+    assert [(event.prefill, event.decode) for event in of(PairRead, result)] == [
+        ("a/prefill-0", "a/decode-0")
+    ]
+
+
+def test_half_a_path_is_said_to_be_half():
+    one = Deployment((NodeSpec(name="a", role="decode", url="http://a"),))
+    result = audited(one, hosts(a={"/server_info": info("decode", 2_040_000)}))
+    assert any(
+        event.text.startswith("decode nodes were audited and no prefill node") for event in of(Noted, result)
+    )
+    whole = audited(PAIR, pair(2_040_000))
+    assert not any("were audited and no" in event.text for event in of(Noted, whole))
+
+
 def test_a_node_that_is_not_reached_is_told_and_the_others_are_read():
     def handle(request):
         if request.url.host == "prefill":

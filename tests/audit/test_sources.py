@@ -18,8 +18,8 @@ def test_words_of_the_command_line(tmp_path):
     assert spec_of("-").reads_stdin
     address = spec_of("http://user:secret@host:30000/v1")
     assert (address.name, address.url) == ("host:30000", "http://user:secret@host:30000/v1")
-    assert (spec_of(str(log)).name, spec_of(str(log)).logs) == ("node.log", (log,))
-    assert (spec_of(str(saved)).saved, spec_of(str(saved)).logs) == ((saved,), ())
+    assert (spec_of(str(log)).name, spec_of(str(log)).log) == ("node.log", log)
+    assert (spec_of(str(saved)).saved, spec_of(str(saved)).log) == ((saved,), None)
 
 
 @pytest.mark.parametrize(

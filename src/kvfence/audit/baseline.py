@@ -9,9 +9,11 @@ from pathlib import Path
 
 import msgspec
 
+from kvfence.audit.judge import UNREACHABLE
 from kvfence.audit.node import Node
 from kvfence.audit.reading import CONTEXT, LARGEST, POOL
 from kvfence.protocol.errors import OperatorError
+from kvfence.report.atomic import write_atomically
 
 FORMAT = 1
 KEPT = (POOL, CONTEXT, LARGEST)
@@ -37,19 +39,20 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return next((node for node in self.nodes if node.node == name), None)
 
 
-def baseline_of(nodes: Iterable[Node]) -> Baseline:
-    """Return what is kept of an audit; a node that was not heard is left out."""
-    kept = [
-        KeptNode(
-            node=node.name,
-            engine=node.reading.engine,
-            engine_version=node.reading.version,
-            figures={name: value for name in KEPT if (value := node.reading.number(name)) is not None},
-        )
-        for node in nodes
-        if node.judgement.verdict != "unreachable"
-    ]
-    return Baseline(nodes=kept)
+def baseline_of(nodes: Iterable[Node], before: Baseline | None = None) -> Baseline:
+    """Return what is kept of an audit; of a node that was not heard, what was kept before."""
+    old = Baseline(nodes=[]) if before is None else before
+    kept = (old.of(node.name) if node.judgement.verdict == UNREACHABLE else _kept(node) for node in nodes)
+    return Baseline(nodes=[node for node in kept if node is not None])
+
+
+def _kept(node: Node) -> KeptNode:
+    return KeptNode(
+        node=node.name,
+        engine=node.reading.engine,
+        engine_version=node.reading.version,
+        figures={name: value for name in KEPT if (value := node.reading.number(name)) is not None},
+    )
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -71,12 +74,7 @@ def read_baseline(path: Path) -> Baseline:
     return baseline
 
 
-def write_baseline(path: Path, nodes: Iterable[Node]) -> None:
-    """Write what is kept of an audit. Raises OperatorError."""
-    text = msgspec.json.format(msgspec.json.encode(baseline_of(nodes)), indent=2)
-    try:
-        path.write_bytes(text + b"\n")
-    except OSError as error:
-        raise OperatorError(
-            f"the baseline {path} cannot be written: {error.strerror}; name a file that can"
-        ) from error
+def write_baseline(path: Path, nodes: Iterable[Node], before: Baseline | None = None) -> None:
+    """Write what is kept of an audit, whole or not at all. Raises OperatorError."""
+    text = msgspec.json.format(msgspec.json.encode(baseline_of(nodes, before)), indent=2)
+    write_atomically(path, f"{text.decode()}\n")

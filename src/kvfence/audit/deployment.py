@@ -25,7 +25,7 @@ TIMEOUT_S = 10.0
 TIMEOUT_S_MAX = 300.0
 
 TOP_KEYS = ("ca_file", "key_env", "node", "pair", "proxy", "timeout_s")
-NODE_KEYS = ("env", "key_env", "log", "name", "queue_wait_s_max", "role", "saved", "url")
+NODE_KEYS = ("env", "key_env", "log", "name", "queue_wait_s_max", "role", "saved", "url", "version")
 PAIR_KEYS = ("decode", "prefill")
 
 
@@ -43,17 +43,19 @@ class Access:
 class NodeSpec:
     """One node as the operator names it. `reads_stdin`: its log comes on standard input.
 
-    `env` are environment variables that the node is known to run with: no server tells them.
+    `version` is the engine's, for logs that do not tell it. `env` are environment variables that the node is
+    known to run with: no server tells them.
     `queue_wait_s_max`: how long a request may wait on this node before it is answered 503, in seconds.
     """
 
     name: str
     role: str | None = None
     url: str | None = None
-    logs: tuple[Path, ...] = ()
+    log: Path | None = None
     saved: tuple[Path, ...] = ()
     reads_stdin: bool = False
     key_env: str | None = None
+    version: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     queue_wait_s_max: float | None = None
     place: Place | None = None
@@ -146,18 +148,20 @@ class _Reader:
         if url is not None and not is_url(url):
             where = self._lines.of("node", index, "url")
             self._refuse(where, f"gives {name} the url {url!r}", "write it as http://host:port")
+        log = self._text(table, "log", "node", index)
         spec = NodeSpec(
             name=name,
             role=role,
             url=url,
-            logs=tuple(map(self._beside, self._texts(table, "log", index))),
+            log=None if log is None else self._beside(log),
             saved=tuple(map(self._beside, self._texts(table, "saved", index))),
             key_env=self._text(table, "key_env", "node", index),
+            version=self._text(table, "version", "node", index),
             env=self._env(table, index),
             queue_wait_s_max=self._seconds(table, index),
             place=Place(path=str(self._path), line=line),
         )
-        if spec.url is None and not spec.logs and not spec.saved:
+        if spec.url is None and spec.log is None and not spec.saved:
             self._refuse(line, f"says nothing of where {name} can be read", "add url, log or saved")
         return spec
 

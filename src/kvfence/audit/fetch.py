@@ -150,7 +150,9 @@ async def ask(client: httpx.AsyncClient, url: str, path: str, key: str | None = 
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, ValueError) as error:
             return Answer(None, failure=reason_of(error))
         if _host(target) != _host(address):
-            return Answer(None, failure="it redirects to another host, which was not followed")
+            to = urlsplit(target)
+            why = f"it redirects to {to.scheme}://{to.hostname}, which was not followed: name that address"
+            return Answer(None, failure=why)
         address = target
     return Answer(None, failure=f"it redirects more than {REDIRECTS_MAX} times")
 

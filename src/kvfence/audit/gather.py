@@ -65,7 +65,7 @@ def key_of(spec: NodeSpec, access: Access, environment: Mapping[str, str]) -> st
 
 def _read_files(spec: NodeSpec, stdin: BinaryIO | None) -> Heard:
     pages = [read_saved(path) for path in spec.saved]
-    logs = [log for path in spec.logs for log in read_log(path)]
+    logs = [] if spec.log is None else list(read_log(spec.log))
     if spec.reads_stdin:
         if stdin is None:
             raise OperatorError("there is no standard input to read a log from: name a file")

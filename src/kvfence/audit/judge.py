@@ -35,7 +35,7 @@ class Judgement:
 
 def judge(reading: Reading, role: str | None) -> Judgement:
     """Judge a node by what its engine's figures mean."""
-    if role == "router":
+    if role == "router" and reading.number(POOL) is None:
         return Judgement(NO_POOL, "a router has no pool of its own", limit_tokens=reading.number(LARGEST))
     if reading.engine == "sglang":
         return _judge_sglang(reading, role)
@@ -58,7 +58,8 @@ def _judge_plain(reading: Reading) -> Judgement:
         return Judgement(LOWERED, why, ratio, limit)
     if pool is None or context is None:
         return _unknown(pool, context, limit)
-    if pool < context and (largest is None or pool < largest):
+    # kvfence derives its largest request from the pool, as SGLang does: that is no choice of the operator's.
+    if pool < context and (largest is None or pool < largest or reading.engine == "kvfence"):
         return _too_small(pool, context, limit)
     if largest is not None and largest + SLACK_TOKENS < context:
         return Judgement(LOWERED, f"requests above {largest:,} are refused", ratio, limit)

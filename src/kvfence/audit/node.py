@@ -130,7 +130,7 @@ def _node(spec: NodeSpec, heard: Heard, name: str, reading: Reading) -> Node:
 
 
 def _with_declared(spec: NodeSpec, reading: Reading) -> Reading:
-    """Add what the operator says of the node's environment, which no server tells."""
+    """Add what the operator says of the node: its environment, which no server tells, and its version."""
     read_from = "declared" if spec.place is None else f"{spec.place.path}:{spec.place.line} env"
     figures = dict(reading.figures)
     release = spec.env.get(DEFERRED_RELEASE)
@@ -139,7 +139,7 @@ def _with_declared(spec: NodeSpec, reading: Reading) -> Reading:
     batch = spec.env.get(BATCH_INDICES)
     if batch is not None and batch.isascii() and batch.isdigit():
         figures["set.transfer_batch_max"] = Figure(value=int(batch), read_from=read_from)
-    return replace(reading, figures=figures)
+    return replace(reading, figures=figures, version=reading.version or spec.version)
 
 
 def _shows_key(page: Page) -> bool:

@@ -56,12 +56,13 @@ def pairs_of(declared: tuple[PairSpec, ...], nodes: tuple[Node, ...]) -> tuple[P
     """Return the declared pairs; where none is, every prefill with every decode node, of one address if it
     speaks for several."""
     if declared:
-        by_name = {node.name: node for node in nodes}
-        return tuple(
-            Pair(by_name[pair.prefill], by_name[pair.decode], pair.place)
+        named = [
+            Pair(prefill, decode, pair.place)
             for pair in declared
-            if pair.prefill in by_name and pair.decode in by_name
-        )
+            for prefill in _named(nodes, pair.prefill, "prefill")
+            for decode in _named(nodes, pair.decode, "decode")
+        ]
+        return tuple(named[:PAIRS_MAX])
     pairs = [
         Pair(prefill, decode)
         for prefill in nodes
@@ -70,6 +71,12 @@ def pairs_of(declared: tuple[PairSpec, ...], nodes: tuple[Node, ...]) -> tuple[P
         if decode.role == "decode" and _belong_together(prefill, decode)
     ]
     return tuple(pairs[:PAIRS_MAX])
+
+
+def _named(nodes: tuple[Node, ...], name: str, role: str) -> list[Node]:
+    """The nodes that came of a declared one: those with the role, where one address speaks for several."""
+    several = [node for node in nodes if node.spec.name == name]
+    return [node for node in several if node.role == role] or several
 
 
 def _belong_together(prefill: Node, decode: Node) -> bool:
@@ -106,7 +113,8 @@ def _worst_first(finding: Finding) -> tuple[int, str, str]:
 
 def _notes(whole: Audit, deployment: Deployment, heard: tuple[Heard, ...]) -> list[str]:
     """What a reader should know beside the findings; each once."""
-    notes = [
+    notes = [*_missing_halves(whole)]
+    notes += [
         f"{spec.name}: {note}"
         for spec, what in zip(deployment.nodes, heard, strict=True)
         for note in what.notes
@@ -123,6 +131,17 @@ def _notes(whole: Audit, deployment: Deployment, heard: tuple[Heard, ...]) -> li
     if len(whole.pairs) >= PAIRS_MAX:
         notes.append(f"only the first {PAIRS_MAX:,} pairs were looked at: declare the pairs")
     return list(dict.fromkeys(notes))
+
+
+def _missing_halves(whole: Audit) -> Iterator[str]:
+    """Prefill without decode, or decode without prefill: the path's limit may lie with who was not seen."""
+    roles = {node.role for node in whole.nodes}
+    for role, other in (("decode", "prefill"), ("prefill", "decode")):
+        if role in roles and other not in roles:
+            yield (
+                f"{role} nodes were audited and no {other} node: the limit of their path is not known; "
+                f"name the {other} nodes, too"
+            )
 
 
 def _not_compared(whole: Audit, node: Node) -> Iterator[str]:

@@ -49,7 +49,7 @@ def spec_of(target: str) -> NodeSpec:
         raise OperatorError(f"{target} looks like a deployment: give it with --deployment {target}")
     if path.is_file():
         saved = is_saved(path)
-        return NodeSpec(name=path.name, logs=() if saved else (path,), saved=(path,) if saved else ())
+        return NodeSpec(name=path.name, log=None if saved else path, saved=(path,) if saved else ())
     if path.exists():
         raise OperatorError(f"{target} is no file: name logs and saved answers one by one")
     if "://" not in target and ":" in target:

@@ -13,7 +13,7 @@ from kvfence.report.finding import Severity
 
 Targets = Annotated[
     list[str] | None,
-    typer.Argument(metavar="TARGET…", help="URLs, start-up logs, saved answers; - is standard input."),
+    typer.Argument(metavar="TARGET", help="URLs, start-up logs, saved answers; - is standard input."),
 ]
 DeploymentFile = Annotated[
     Path | None, typer.Option("--deployment", metavar="FILE", help="TOML: nodes, roles, pairs.")

@@ -77,7 +77,7 @@ def run_audit(flags: Flags) -> int:
         ending = ending_of(recorder.events, flags.fail_on, flags.on_inconclusive)
         recorder.take(RunEnded(at_s=recorder.last_s, exit_code=int(ending.code), why=ending.why))
     if flags.writes_baseline and flags.baseline is not None:
-        write_baseline(flags.baseline, audited.nodes)
+        write_baseline(flags.baseline, audited.nodes, before)
     recorder.report(flags.outputs, on_inconclusive=flags.on_inconclusive, fail_on=flags.fail_on)
     return int(ending.code)
 
