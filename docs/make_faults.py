@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,21 @@ PAGE, DATA = ROOT / "docs" / "faults.md", ROOT / "docs" / "faults.json"
 sys.path[:0] = [str(ROOT / "src")]
 
 from kvfence.faults import CATALOGUE, Fault, Layer, faulty_decisions  # noqa: E402 -- runs from anywhere
-from kvfence.simulation.matrix import control, find_leaks, judge, simulator_finds  # noqa: E402
+from kvfence.simulation.matrix import (  # noqa: E402
+    POISON_FAULT,
+    control,
+    find_leaks,
+    judge,
+    poison,
+    simulator_finds,
+)
 from kvfence.verification import SCOPES, explorer_finds, find_stranded  # noqa: E402
 from kvfence.verification.fault_scopes import FAULT_SCOPES  # noqa: E402
 
 RUN_LAYERS = (Layer.ADMISSION, Layer.REFUSAL, Layer.MANIFEST, Layer.SEAL, Layer.GUARD, Layer.QUARANTINE)
 COLUMNS = (*RUN_LAYERS, Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE)
-LEAKS_WANTED, LEAK_SEEDS_MAX = 2, 500
-FINDS_WANTED, FIND_SEEDS_MAX = 5, 1_000
+LEAKS_WANTED, LEAK_SEEDS_MAX = 10, 700
+FINDS_WANTED, FIND_SEEDS_MAX = 10, 1_000
 STATES_MAX = 60_000
 COMMAND = "python docs/make_faults.py --measure"
 
@@ -36,11 +44,12 @@ do not edit by hand. The faults themselves: `kvfence faults`, and `kvfence fault
 
 For every fault, all layers that detect were first switched off (and, where a layer refuses before the fault
 can act, that one too), and the simulator was run under harsh weather until the fault's harm had shown in
-{wanted} seeds: that is the column *harm*, with the number of seeds that it took. Then each layer was switched
-on alone, over those same seeds.
+{wanted} seeds, or for {most} seeds: that is the column *harm*, with the number of seeds that were run. Then
+each layer was switched on alone, over those same seeds.
 
-- **caught** n/m: the layer spoke in n of those m seeds. Admission and refusal speak by refusing; what they
-  refuse does no harm. The quarantine speaks by holding pages, where they are shown, out of reach.
+- **caught** n/m: the layer spoke in n of those m seeds. *By chance*: the catalogue does not count on it, for
+  it speaks now and then, and stops nothing. Admission and refusal speak by refusing; what they refuse does no
+  harm. The quarantine speaks by holding pages, where they are shown, out of reach.
 - **missed**: the layer was on, and foreign, unwritten or dirty slots went past it.
 - **·** (not applicable): the layer has nothing to do with it. Admission, refusal and quarantine were tried
   only where the catalogue names them.
@@ -82,7 +91,7 @@ def explore(fault: Fault) -> dict[str, Any] | None:
 def measure_all(names: list[str], parts: frozenset[str]) -> None:
     """Measure the named faults, or all; keep each as soon as it is known."""
     if not names and "runs" in parts:
-        keep(lambda data: data.update(control=control()))
+        keep(lambda data: data.update(control=control(), poison=asdict(poison())))
     for name in names or CATALOGUE:
         known: dict[str, Any] = measure(name) if "runs" in parts else {}
         if "explorer" in parts:
@@ -113,7 +122,7 @@ def caught_by(entry: dict[str, Any]) -> list[str]:
     return caught + (["simulator"] if entry["simulator"]["found"] else [])
 
 
-def cell_of(entry: dict[str, Any], layer: Layer) -> str:
+def cell_of(fault: Fault, entry: dict[str, Any], layer: Layer) -> str:
     """One cell in words."""
     if layer is Layer.OUTSIDE:
         return "·"
@@ -127,13 +136,14 @@ def cell_of(entry: dict[str, Any], layer: Layer) -> str:
         return "missed" if median is None else f"caught: {median:g}"
     cell = entry["cells"][layer.value]
     if cell["verdict"] == "caught":
-        return f"caught {cell['caught']}/{cell['runs']}"
+        chance = " by chance" if layer in fault.by_chance else ""
+        return f"caught {cell['caught']}/{cell['runs']}{chance}"
     return "missed" if cell["verdict"] == "missed" else "·"
 
 
 def page(data: dict[str, Any]) -> str:
     """Return the whole page."""
-    return "\n".join([HEAD.format(wanted=LEAKS_WANTED), *_table(data), *_notes(data)])
+    return "\n".join([HEAD.format(wanted=LEAKS_WANTED, most=LEAK_SEEDS_MAX), *_table(data), *_notes(data)])
 
 
 def _table(data: dict[str, Any]) -> Iterator[str]:
@@ -144,7 +154,7 @@ def _table(data: dict[str, Any]) -> Iterator[str]:
         entry = data["faults"][name]
         harm = entry["harm"]
         shown = f"{', '.join(harm['kinds'])} ({harm['tried']})" if harm["seeds"] else "not shown"
-        cells = " | ".join(cell_of(entry, layer) for layer in COLUMNS)
+        cells = " | ".join(cell_of(CATALOGUE[name], entry, layer) for layer in COLUMNS)
         yield f"| `{name}` | {shown} | {cells} |"
 
 
@@ -156,6 +166,7 @@ def _notes(data: dict[str, Any]) -> Iterator[str]:
     yield ""
     for name, result in data["control"].items():
         yield f"- {name}: {result['harmed']} of {result['runs']}"
+    yield from _poison(data["poison"])
     entries = data["faults"]
     two = sum(len(caught_by(entries[name])) >= 2 for name in CATALOGUE)
     shown = sum(bool(entries[name]["harm"]["seeds"]) for name in CATALOGUE)
@@ -168,6 +179,18 @@ def _notes(data: dict[str, Any]) -> Iterator[str]:
     for name in lacking:
         yield f"- `{name}` was not seen to do harm within {entries[name]['harm']['tried']} seeds."
     yield ""
+
+
+def _poison(seen: dict[str, int]) -> Iterator[str]:
+    yield ""
+    yield "## Poison"
+    yield ""
+    yield "A page in which a foreign or torn seal was seen is set apart until all who could write to it are"
+    yield "cut. Correct decisions never come to that. In harsh weather, with every layer on, and with"
+    yield f"`{POISON_FAULT}`:"
+    yield ""
+    yield f"- pages were set apart in {seen['set_apart']} of {seen['runs']} runs;"
+    yield f"- in {seen['came_home']} of these one came home after the cut; the others are shown to the end."
 
 
 def main() -> int:

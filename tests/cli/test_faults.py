@@ -22,7 +22,7 @@ decisions that it gets wrong
   zeroes_unused_slots
 
 caught by
-  explorer, simulator
+  seal, explorer, simulator
 
 runs on
   real nodes, the simulator and the explorer
@@ -36,7 +36,7 @@ stands for, as reported there
 to see it
   kvfence simulate --fault unscrubbed-reuse/dirty-unused-slots
   kvfence verify --scope unused-slots --fault unscrubbed-reuse/dirty-unused-slots
-  kvfence serve --unsafe-fault unscrubbed-reuse/dirty-unused-slots \
+  kvfence serve --unsafe-fault unscrubbed-reuse/dirty-unused-slots --unsafe-without seal \
 --i-understand-this-leaks-data
 """
 

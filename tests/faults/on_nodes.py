@@ -58,13 +58,16 @@ class Trial:
     seeds: tuple[int, ...] = tuple(range(6))
 
 
+# Seeds of which one has a prompt that ends with its page: a partly filled page is copied, unwritten or not,
+# and the guard sees the copy.
+WHOLE_PAGES = (*range(6), 11)
 TRIALS = {
     "rejected-continues/incident": Trial(SMALL_PREFILL),
     "rejected-continues/admission-unchecked": Trial(SMALL_PREFILL),
     "rejected-continues/split-state": Trial(SMALL_PREFILL),
     "rejected-continues/recompute-outgrows-pool": Trial(OUTGROWING),
-    "false-completion/short-transfer": Trial(CROWD),
-    "false-completion/whole-claimed": Trial(CROWD),
+    "false-completion/short-transfer": Trial(CROWD, WHOLE_PAGES),
+    "false-completion/whole-claimed": Trial(CROWD, WHOLE_PAGES),
     "false-completion/done-before-written": Trial(CROWD),
     "false-completion/failed-write-counts": Trial(STORMY),
     "transfer-outlives-pages/free-on-deadline": Trial(OVERDUE, (5, 8, 10, 42, 62)),

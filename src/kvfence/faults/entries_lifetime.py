@@ -95,7 +95,7 @@ STEPS = (
         decisions=("may_free",),
         what="Decode frees pages that a launched step still reads and writes.",
         leaks="The step writes into pages of the next owner, and reads them.",
-        caught_by=(Layer.GUARD, Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE),
+        caught_by=(Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE),
         runs_on=Ground.WORLD,
     ),
     Fault(

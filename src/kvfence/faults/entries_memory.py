@@ -27,6 +27,7 @@ MEMORY = (
         what="Page 0 serves as the padding page, and is leased like any other.",
         leaks="What a live row writes there is dropped or overwritten, and it reads the last owner's slots.",
         caught_by=(Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE),
+        by_chance=(Layer.SEAL,),
     ),
 )
 

@@ -67,6 +67,7 @@ PREFIXES = (
         what="The pages of a prompt are published when they are leased, before they are computed.",
         leaks="A prompt with the same prefix goes on from what an earlier owner left in them.",
         caught_by=(Layer.SEAL, Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE),
+        by_chance=(Layer.GUARD,),
     ),
     Fault(
         name="match-not-pinned/unpinned-match",

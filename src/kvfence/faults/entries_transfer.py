@@ -77,6 +77,7 @@ COMPLETION = (
         caught_by=(
             Layer.MANIFEST,
             Layer.SEAL,
+            Layer.GUARD,
             Layer.EXPLORER,
             Layer.SIMULATOR,
             Layer.OUTSIDE,
@@ -88,7 +89,7 @@ COMPLETION = (
         decisions=("pages_to_post", "is_written", "claims"),
         what="The last page of a prompt is never sent, and the manifest counts it all the same.",
         leaks="Decode reads what an earlier owner left in that page.",
-        caught_by=(Layer.SEAL, Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE),
+        caught_by=(Layer.SEAL, Layer.GUARD, Layer.EXPLORER, Layer.SIMULATOR, Layer.OUTSIDE),
     ),
     Fault(
         name="false-completion/done-before-written",

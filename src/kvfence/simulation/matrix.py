@@ -8,12 +8,13 @@ faults that it hides, and has caught one where requests are refused and the harm
 layers that are off are not missed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, unique
 
 from kvfence.faults import Fault, Harm, Layer, faulty_decisions
 from kvfence.simulation.harsh import draw_harsh
 from kvfence.simulation.outcome import Outcome
+from kvfence.simulation.probes import POISON
 from kvfence.simulation.run import Run
 from kvfence.simulation.swarm import Feature, Swarm, draw_swarm
 from kvfence.simulation.tally import seeds_to_find
@@ -201,3 +202,35 @@ def control(seeds: int = CONTROL_SEEDS) -> dict[str, dict[str, int]]:
 def _is_harmed(seed: int, layers_off: frozenset[Layer]) -> bool:
     outcome = run_with(draw_harsh(seed), (), layers_off, LEAKS | {Kind.NOT_HOME})
     return any(finding.kind in LEAKS | {Kind.NOT_HOME} for finding in outcome.findings)
+
+
+# ---------------------------------------------------------------- poison
+POISON_FAULT = "transfer-outlives-pages/free-on-abort"
+POISON_SEEDS = range(150)
+# One writer, which dies late enough to have spoilt a page before, and early enough for its cut to come.
+POISON_GUSTS = {Feature.ABORTS: 1 / 20, Feature.CRASH_PREFILL: 1 / 300}
+
+
+@dataclass(frozen=True, slots=True)
+class Poisoned:
+    """Of so many runs, in how many a page was set apart as poisoned, and in how many one came home."""
+
+    runs: int
+    set_apart: int
+    came_home: int
+
+
+def poison(seeds: range = POISON_SEEDS, *, faults: tuple[str, ...] = (POISON_FAULT,)) -> Poisoned:
+    """Only a wrong decision leads to a poisoned page: look for what becomes of it, with every layer on."""
+    probes = [
+        run_with(draw_poisonous(seed), faults, frozenset(), frozenset((Kind.LAW,))).probes for seed in seeds
+    ]
+    apart, home = (sum(counts[name] > 0 for counts in probes) for name in POISON)
+    return Poisoned(len(seeds), apart, home)
+
+
+def draw_poisonous(seed: int) -> Swarm:
+    """Draw a harsh run with clients that leave and one writer that dies."""
+    swarm = draw_harsh(seed, frozenset(POISON_GUSTS))
+    gusts = tuple((feature, POISON_GUSTS.get(feature, chance)) for feature, chance in swarm.gusts)
+    return replace(swarm, world=replace(swarm.world, prefills=1, prefill_pages=12), gusts=gusts)
