@@ -47,10 +47,10 @@ class Fault:
 
     `decisions` are the methods of `Decisions` that its mutant overrides; `bugs` name entries of `BUGS`;
     `caught_by` are the layers of which each is expected to speak when the fault does harm, and which stop it
-    together; what one alone misses, the detection matrix shows. `by_chance` are layers that speak now and then
-    and stop nothing: a test holds both against the matrix. `lifts_capacity`: with
-    it a deployment starts though its context is larger than a pool. `prefill_pool_only`: with it
-    `--pool-tokens` sizes the prefill pools, and decode takes its default.
+    together; what one alone misses, the detection matrix shows. `by_chance` are layers that speak now and
+    then and stop nothing: a test holds both against the matrix. `lifts_capacity`: with it a deployment starts
+    though its context is larger than a pool. `prefill_pool_only`: with it `--pool-tokens` sizes the prefill
+    pools, and decode takes its default.
     """
 
     name: str
