@@ -54,7 +54,7 @@ def _judge_plain(reading: Reading) -> Judgement:
     ratio = pool / context if pool is not None and context is not None else None
     limit = _least(largest, pool, context) if largest is not None or ratio is not None else None
     if reading.value("set.context_lowered") is True and context is not None and largest is not None:
-        why = f"the engine lowered the context of {context:,} to {largest:,}, which its pool holds"
+        why = f"the engine lowered the context of {context:,} to {largest:,}"
         return Judgement(LOWERED, why, ratio, limit)
     if pool is None or context is None:
         return _unknown(pool, context, limit)

@@ -15,9 +15,15 @@ def test_declared_and_loaded_on_the_command_line():
     assert figures(one) == {
         "advertised_tokens": 40960,
         "pool_tokens": 4096,
-        "context_tokens": 4096,
+        "context_tokens": 40960,
         "largest_request_tokens": 4096,
     }
+    assert (one.judgement.verdict, one.judgement.limit_tokens) == ("lowered", 4096)
+
+
+def test_what_is_loaded_in_part_on_the_processor():
+    one = node("a:14b    0a1b2c3d4e5f    9.6 GB    48%/52% CPU/GPU     8192       4 minutes from now")
+    assert (figures(one)["pool_tokens"], one.judgement.verdict) == (8192, "ok")
 
 
 def test_the_column_as_it_is_quoted():

@@ -38,19 +38,31 @@ def read(material: Material) -> tuple[Reading, ...]:
     for page in material.pages:
         notebook.version = notebook.version or version_answer(page, "/api/version")
         loaded = least(whole(field(model, "context_length")) for model in items(field(page.data, "models")))
-        for figure in (POOL, CONTEXT, LARGEST):
+        for figure in (POOL, LARGEST):
             notebook.put_of(page, figure, loaded, "models[].context_length, the least")
     hits = material.hits
     version = hits.latest("version")
     if version is not None:
         notebook.version = notebook.version or version.groups["v"]
-    put_smallest(notebook, hits, "declared", ADVERTISED, read=whole_text)
+    for figure in (ADVERTISED, CONTEXT):
+        put_smallest(notebook, hits, "declared", figure, read=whole_text)
     for name in ("loaded", "loaded_on_cpu", "column"):
-        for figure in (POOL, CONTEXT, LARGEST):
+        for figure in (POOL, LARGEST):
             put_smallest(notebook, hits, name, figure, read=whole_text)
+    _compare_with_declared(notebook)
     if not notebook.has(POOL):
         notebook.note("no model is loaded, or this version does not say with which context: ask again later")
     return (notebook.done(),)
+
+
+def _compare_with_declared(notebook: Notebook) -> None:
+    """What is loaded is the context, unless the model declares a longer one: then it was lowered."""
+    loaded, declared = notebook.figures.get(POOL), notebook.number(CONTEXT)
+    if loaded is None:
+        return
+    notebook.put(CONTEXT, loaded.value, loaded.read_from)
+    if declared is not None and isinstance(loaded.value, int) and loaded.value < declared:
+        notebook.put("set.context_lowered", value=True, read_from=loaded.read_from)
 
 
 READER = Reader(ENGINE, FORMS, owns, read)

@@ -46,8 +46,8 @@ def advertised_above(audit: Audit) -> Iterator[Finding]:
 
 
 def _alone(engine: str | None) -> Severity:
-    """llama.cpp and Ollama tell what the model was trained for beside what they serve."""
-    return Severity.LOW if engine in ("llama.cpp", "ollama") else Severity.MEDIUM
+    """llama.cpp tells what the model was trained for beside what it serves."""
+    return Severity.LOW if engine == "llama.cpp" else Severity.MEDIUM
 
 
 def _limit_behind(audit: Audit, own: int | None) -> int | None:
