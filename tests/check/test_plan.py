@@ -48,6 +48,12 @@ def test_quick_takes_what_is_cheap():
     assert names(make_plan(ALL, KNOWN, QUICK).chosen) == ["safe"]
 
 
+def test_what_a_profile_wants_first_comes_first():
+    profile = dataclasses.replace(STANDARD, first=("pair", "long"))
+    known = dataclasses.replace(KNOWN, has=frozenset(Need), is_loopback=True)
+    assert names(make_plan(ALL, known, profile).chosen) == ["pair", "long", "safe", "heavy"]
+
+
 def test_a_hazard_that_is_not_allowed_is_left_with_the_way_to_allow_it():
     left = {one.scenario.name: one.why for one in make_plan(ALL, KNOWN, QUICK).left}
     assert "--allow heavy" in left["heavy"]

@@ -59,7 +59,7 @@ def make_plan(
     scenarios = tuple(scenarios)
     _check_names(only, scenarios)
     chosen, left = [], []
-    for scenario in scenarios:
+    for scenario in sorted(scenarios, key=profile.place_of):
         if only and scenario.name not in only:
             continue
         if not only and not profile.takes(scenario):

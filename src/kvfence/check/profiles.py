@@ -10,7 +10,10 @@ from kvfence.protocol.errors import OperatorError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """`is_short` takes only what is cheapest; `hours` set: it goes round until they are over."""
+    """`is_short` takes only what is cheapest; `hours` set: it goes round until they are over.
+
+    `first` names what runs before everything else, in this order.
+    """
 
     name: str
     what: str
@@ -18,10 +21,15 @@ class Profile:
     limits: Limits
     is_short: bool = False
     hours: float | None = None
+    first: tuple[str, ...] = ()
 
     def takes(self, scenario: Scenario) -> bool:
         """Whether a scenario is part of it, needs and hazards apart."""
         return scenario.is_in_quick or not self.is_short
+
+    def place_of(self, scenario: Scenario) -> int:
+        """Where a scenario stands among those of this profile."""
+        return self.first.index(scenario.name) if scenario.name in self.first else len(self.first)
 
 
 QUICK = Profile(
@@ -30,6 +38,7 @@ QUICK = Profile(
     size=Size(rounds=1),
     limits=Limits(requests=400, seconds=120.0),
     is_short=True,
+    first=("one-word", "boundary"),
 )
 STANDARD = Profile(
     name="standard",
