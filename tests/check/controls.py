@@ -23,6 +23,7 @@ from kvfence.check.scenarios import SCENARIOS
 from kvfence.check.target import simple_target
 from kvfence.report import Answered, AnyEvent, FindingMade, ScenarioEnded, Verdict
 
+JITTER = 0.1
 KEYS = {"KEY_A": "key-of-a", "KEY_B": "key-of-b"}
 HARD = frozenset((Verdict.LEAK, Verdict.UNREAD, Verdict.TRUNCATED, Verdict.HANG, Verdict.SUSPECT))
 
@@ -81,7 +82,7 @@ def play(
 ) -> Played:
     """Check a new fake server of this setup. `counts` are the verdicts that are findings."""
     watch = _Watch(counts, ends_early)
-    run(_check(replace(setup, seed=seed), seed, profile, only, scenarios, watch))
+    run(_check(replace(setup, seed=seed, jitter=JITTER), seed, profile, only, scenarios, watch))
     return Played(
         seed=seed,
         scenario=None if watch.found is None else watch.found.scenario,
@@ -100,6 +101,7 @@ async def _check(setup, seed, profile, only, scenarios, watch):
         key_names=tuple(KEYS),
         environ=KEYS,
         redactor=redactor,
+        model=setup.model,
         has_two_tenants=True,
     )
     wishes = Wishes(

@@ -5,15 +5,17 @@ rows write. The pages themselves are the engine's (`_take`, `_free`).
 """
 
 import asyncio
+import random
 from collections import deque
 
 from tests.check.fake.jobs import Piece
-from tests.check.fake.memory import Pool
+from tests.check.fake.memory import NOBODY, Pool
 from tests.check.fake.model import ToyModel
 from tests.check.fake.prefix import Prefixes
 
 HISTORY_WORDS = 48  # what keys and values of a page know of the text before it
 KEPT_CONVERSATIONS = 8
+DUMMIES = [" !"] * 8
 BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
 
 
@@ -22,12 +24,13 @@ class Decoder:
 
     def __init__(self, setup, rules):
         self.setup, self.rules = setup, rules
-        self.pool = Pool(setup.pool_tokens // setup.page_tokens, setup.page_tokens, is_lifo=setup.is_lifo)
+        self.pool = Pool(setup.pool_tokens // setup.page_tokens, setup.page_tokens, order=setup.free_order)
         self.prefixes = Prefixes(self.pool, rules) if setup.prefix_cache else None
         self.model = ToyModel(seed=setup.seed, obedience=setup.obedience, rounding=setup.rounding)
         self.rows, self.live, self.tables, self.tenants = [], {}, {}, {}
         self.foreign_reads = self.preemptions = 0
         self._left = self._steps = 0
+        self._random = random.Random(setup.seed)
         self._late, self._places = deque(), {}
         self._kept = deque(maxlen=KEPT_CONVERSATIONS)
         self._loop_task, self._writers = None, set()
@@ -55,10 +58,14 @@ class Decoder:
 
     async def _decode(self):
         while self.rows:
-            await asyncio.sleep(self.setup.clock.step_s)
+            await asyncio.sleep(self.setup.clock.step_s * self._longer())
             self._steps += 1
             self._land_late()
             self._step(self.rows[: self.setup.rows_max])
+
+    def _longer(self):
+        """A factor for a time: machines do not keep theirs."""
+        return 1.0 + self.setup.jitter * self._random.random()
 
     def _tell_all(self, task):
         """A defect of the fake itself is everybody's error, and no silence."""
@@ -174,15 +181,13 @@ class Decoder:
         row.writer = again
 
     def _pad(self, batch):
-        """Padding rows carry the inputs and the block table of whoever had their place in a batch before."""
+        """Padding rows have page 0 for a block table, and what is left of the inputs of who was there before."""
         bucket = next((size for size in BUCKETS if size >= len(batch)), len(batch))
         for at in range(len(batch), bucket):
-            if at in self._places and self.rules.pads_over_stale_tables():
-                page, words, number = self._places[at]
-                self.pool.write(page, 0, words, number)
-        for at, row in enumerate(batch):
-            if row.pages:
-                self._places[at] = (row.pages[0], row.words[: self.setup.page_tokens], row.number)
+            words, number = self._places.get(at, (DUMMIES, NOBODY))
+            if self.rules.pads_over_page_zero():
+                self.pool.write(0, 0, [*words[:8], *DUMMIES], number)
+        self._places.update((at, (row.words[:8], row.number)) for at, row in enumerate(batch))
 
     def _step_late(self, row):
         """A step that was launched before the row ended writes once more, into a page that is not its any more."""

@@ -54,7 +54,7 @@ def jobs_of(body, words, tenant, client_id, setup):
             tenant=tenant,
             words=words,
             max_tokens=limit,
-            model=setup.model,
+            model=body.get("model") or setup.model,
             seed=(body.get("seed") or 0) + choice,
             temperature=body.get("temperature", 1.0) or 0.0,
             client_id=None if client_id is None else f"{client_id}/{choice}",

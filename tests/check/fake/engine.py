@@ -133,6 +133,8 @@ class Engine(Decoder):
         domain = self.rules.domain(row.job.tenant)
         row.matched = self.prefixes.match(domain, row.words, row.chain)
         row.cached_tokens = len(row.matched) * self.setup.page_tokens
+        if not self.rules.pins_match():
+            self.pool.watched.update(row.matched)
 
     def _take(self, count, holder):
         missing = count - self.pool.free
@@ -158,7 +160,7 @@ class Engine(Decoder):
         turn = nullcontext() if len(row.words) <= PASS_TOKENS else self._turn
         for chunk in range(1, chunks + 1):
             async with turn:
-                await asyncio.sleep(seconds / chunks)
+                await asyncio.sleep(seconds / chunks * self._longer())
             upto = max(done, len(row.matched) + (pages - len(row.matched)) * chunk // chunks)
             for ordinal in range(done, min(upto, posted)):
                 self.pool.write(
@@ -247,6 +249,7 @@ class Engine(Decoder):
 
     def _free(self, row):
         """Pages that the prefix cache holds stay with it; all others go back."""
+        self.pool.watched.difference_update(row.matched)
         if self.prefixes:
             self.prefixes.unpin(row.matched)
             is_written = row.writer is None or (row.writer.done() and not row.writer.cancelled())

@@ -37,7 +37,7 @@ class WriterGoesOn(Rules):
 
 class LateStep(Rules):
     def late_steps(self):
-        return 8
+        return 12
 
 
 class StaleReference(Rules):
@@ -100,8 +100,8 @@ class DirtyTail(Rules):
         return -(-slots // page_tokens) * page_tokens
 
 
-class StaleTables(Rules):
-    def pads_over_stale_tables(self):
+class PageZero(Rules):
+    def pads_over_page_zero(self):
         return True
 
 
@@ -158,7 +158,7 @@ FAULTS = {
     "match-not-pinned/unpinned-match": UnpinnedMatch,
     "offload-mixup/wrong-entry": WrongEntry,
     "unscrubbed-reuse/dirty-tail": DirtyTail,
-    "padding-touches-live/stale-tables": StaleTables,
+    "padding-touches-live/page-zero": PageZero,
     "row-mixup/shifted-tables": ShiftedTables,
     "row-mixup/swapped-tokens": SwappedTokens,
     "row-mixup/foreign-limit": ForeignLimit,
@@ -168,7 +168,7 @@ FAULTS = {
 }
 _BAND = {"prefill_tokens": 5_312}
 # Pages that were given back are taken again at once, so that what stood in them is met.
-_CROWDED = {"context_tokens": 4_096, "pool_tokens": 4_096, "is_lifo": True}
+_CROWDED = {"context_tokens": 4_096, "pool_tokens": 4_096, "free_order": "last"}
 _SLOW = Clock(b_s=5e-4)
 _NEEDS: dict[str, dict[str, object]] = {
     "rejected-continues/placeholder": _BAND | {"pool_tokens": 12_288},
@@ -182,9 +182,10 @@ _NEEDS: dict[str, dict[str, object]] = {
     "false-completion/short-transfer": _CROWDED,
     "stale-reference/expired-handoff": _CROWDED | {"control_fields": "accept"},
     "visible-before-written/published-early": _CROWDED | {"clock": _SLOW},
-    "match-not-pinned/unpinned-match": {"context_tokens": 4_096, "pool_tokens": 4_096},
+    "key-omits-identity/chain-dropped": {"adapters": ("toy-1-legal",)},
+    "match-not-pinned/unpinned-match": {"context_tokens": 2_048, "pool_tokens": 2_048},
     "unscrubbed-reuse/dirty-tail": _CROWDED,
-    "padding-touches-live/stale-tables": _CROWDED | {"prefix_cache": False},
+    "padding-touches-live/page-zero": _CROWDED | {"prefix_cache": False, "free_order": "lowest"},
 }
 
 
@@ -202,6 +203,7 @@ def setup_for(name, base: Setup | None = None, **more) -> Setup:
 # Nothing foreign comes back with these: they show in counters, in times or in what is not refused.
 EXPOSING = frozenset(
     (
+        "key-omits-identity/chain-dropped",
         "salt-dropped/one-domain",
         "shared-cache-timing/hidden-domain",
         "stale-reference/expired-handoff",

@@ -2,7 +2,7 @@
 
 Rules it keeps:
 - A slot keeps its word and its writer until somebody writes it again. Giving a page back changes nothing.
-- Free pages are taken first in first out, or last in first out.
+- Of the free pages that one is taken which was given back first, or last, or has the lowest number.
 - What a page's keys and values would know of the text before them is its `history`: where in which prompt
   the page was computed.
 It does not judge: a write into somebody else's page is counted, and lands.
@@ -16,16 +16,17 @@ NOBODY = 0
 class Pool:
     """Pages of slots. Requests are numbers from 1."""
 
-    def __init__(self, pages, page_tokens, *, is_lifo=False):
+    def __init__(self, pages, page_tokens, *, order="first"):
         self.page_tokens = page_tokens
         self.pages = pages
         self.holders = [NOBODY] * pages
         self.histories = [None] * pages
         self.foreign_writes = 0
+        self.watched = set()  # pages that somebody reads without holding them
         self._words = [None] * (pages * page_tokens)
         self._writers = [NOBODY] * (pages * page_tokens)
-        self._free = deque(reversed(range(pages)) if is_lifo else range(pages))
-        self._is_lifo = is_lifo
+        self._free = deque(reversed(range(pages)) if order == "last" else range(pages))
+        self._order = order
 
     @property
     def free(self):
@@ -36,7 +37,9 @@ class Pool:
         """Lease pages to a request; None when there are too few."""
         if count > len(self._free):
             return None
-        pages = [self._free.pop() if self._is_lifo else self._free.popleft() for _ in range(count)]
+        if self._order == "lowest":
+            self._free = deque(sorted(self._free))
+        pages = [self._free.pop() if self._order == "last" else self._free.popleft() for _ in range(count)]
         for page in pages:
             self.holders[page] = holder
         return pages
@@ -49,7 +52,7 @@ class Pool:
 
     def write(self, page, at, words, writer):
         """Write words into slots of one page, whoever holds it now."""
-        if self.holders[page] != writer:
+        if self.holders[page] != writer or page in self.watched:
             self.foreign_writes += 1
         first = page * self.page_tokens + at
         self._words[first : first + len(words)] = words

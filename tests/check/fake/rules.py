@@ -92,8 +92,8 @@ class Rules:
         """How many slots a row reads, of those that it has written."""
         return slots
 
-    def pads_over_stale_tables(self):
-        """Whether padding rows write what stood in their places through block tables that did."""
+    def pads_over_page_zero(self):
+        """Whether padding rows write to page 0, which is leased like the others."""
         return False
 
     def table_row(self, row, rows, left):

@@ -68,10 +68,11 @@ class FakeServer:
         return "anonymous" if not key else hashlib.sha256(key.encode()).hexdigest()[:8]
 
     def _models(self):
-        model = {"id": self.setup.model, "object": "model", "owned_by": "fake", "created": 0}
+        more = {"object": "model", "owned_by": "fake", "created": 0}
         if self.setup.advertises:
-            model["max_model_len"] = self.setup.advertised_tokens or self.setup.context_tokens
-        return json_response({"object": "list", "data": [model]})
+            more["max_model_len"] = self.setup.advertised_tokens or self.setup.context_tokens
+        names = (self.setup.model, *self.setup.adapters)
+        return json_response({"object": "list", "data": [{"id": name, **more} for name in names]})
 
     def _tokenize(self, request):
         try:
@@ -89,7 +90,7 @@ class FakeServer:
         try:
             body = request.json()
             words = prompt_words(body, self.vocabulary, self.setup, is_chat=is_chat)
-            if body.get("model") not in (None, self.setup.model):
+            if body.get("model") not in (None, self.setup.model, *self.setup.adapters):
                 message = f"The model `{body['model']}` does not exist."
                 return error_response(self.setup.dialect, message, status=404, code="model_not_found")
             jobs = jobs_of(body, words, tenant, request.headers.get("x-request-id"), self.setup)
@@ -100,7 +101,7 @@ class FakeServer:
             raise
         except ValueError:
             return error_response(self.setup.dialect, "the body is no JSON")
-        head = {"id": f"cmpl-{self.requests}", "created": int(time.monotonic()), "model": self.setup.model}
+        head = {"id": f"cmpl-{self.requests}", "created": int(time.monotonic()), "model": jobs[0].model}
         if body.get("stream"):
             return Response(200, self._stream(head, body, rows, is_chat=is_chat), EVENT_STREAM)
         return await self._whole(head, body, rows, is_chat=is_chat)

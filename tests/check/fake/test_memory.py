@@ -13,12 +13,14 @@ def test_a_page_that_was_given_back_keeps_what_stood_in_it():
     assert pool.read([page], 3) == (["a", "b", None], [1, 1, NOBODY])
 
 
-@pytest.mark.parametrize(("is_lifo", "taken"), [(False, [3]), (True, [0])])
-def test_free_pages_are_taken_in_order(is_lifo, taken):
-    pool = Pool(4, 4, is_lifo=is_lifo)
+@pytest.mark.parametrize(("order", "taken"), [("first", [3, 1]), ("last", [2, 1]), ("lowest", [1, 2])])
+def test_free_pages_are_taken_in_order(order, taken):
+    pool = Pool(4, 4, order=order)
     first = pool.take(3, 1)
-    pool.give(first[2:] if not is_lifo else first)
-    assert pool.take(1, 2) == (taken if not is_lifo else first[:1])
+    assert first == [0, 1, 2]
+    for page in (1, 2):
+        pool.give([page])
+    assert pool.take(2, 2) == taken
 
 
 def test_too_many_pages_are_none():
