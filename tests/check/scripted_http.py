@@ -54,7 +54,8 @@ class Scripted(httpx.AsyncBaseTransport):
 def events(*answers):
     """The bytes of a stream: one event for each object, text or [DONE]."""
     return b"".join(
-        f"data: {answer if isinstance(answer, str) else json.dumps(answer)}\n\n".encode() for answer in answers
+        f"data: {answer if isinstance(answer, str) else json.dumps(answer)}\n\n".encode()
+        for answer in answers
     )
 
 

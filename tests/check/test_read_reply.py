@@ -216,6 +216,12 @@ def test_statuses(status, failure):
     assert any(text.place == "error" and "why" in text.text for text in reply.texts)
 
 
+def test_an_error_in_plain_text_is_quoted():
+    reply = read("Request Entity\nToo Large", status=413, headers=(("content-type", "text/plain"),))
+    assert (reply.failure, reply.message) == (Failure.REFUSED, "Request Entity Too Large")
+    assert read("", status=500).message is None
+
+
 def test_a_redirect_says_where_to():
     reply = read("", status=307, headers=(("location", "https://elsewhere/v1?key=abc"),))
     assert reply.message == "a redirect to https://elsewhere/v1, which is not followed"

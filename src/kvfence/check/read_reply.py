@@ -152,7 +152,7 @@ class AnswerReader:
         found = self._found
         said = None if found.error is None else found.error.message
         if not 200 <= self._status < 300:
-            return failure_of_status(self._status), said or self._page() or self._location()
+            return failure_of_status(self._status), said or self._page() or self._location() or self._words()
         if found.error is not None:
             return Failure.ERROR_EVENT, said
         if found.is_other_model:
@@ -273,6 +273,11 @@ class AnswerReader:
         title = _TITLE.search(text[:RAW_CHARS_MAX])
         named = " ".join(title.group(1).split())[:SHOWN_CHARS_MAX] if title else "without a title"
         return f"an HTML page: {named}"
+
+    def _words(self) -> str | None:
+        """Quote an error's body that is plain text: proxies say why in a line."""
+        text = " ".join(self._body_text()[:RAW_CHARS_MAX].split())
+        return text[:SHOWN_CHARS_MAX] or None
 
     def _location(self) -> str | None:
         for name, value in self._headers:
