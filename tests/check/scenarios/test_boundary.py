@@ -195,6 +195,37 @@ def test_a_counter_that_errs_is_corrected_by_usage():
     assert bench.asked[-1].tokens == pytest.approx(4_096 - 512 - 12, abs=20)
 
 
+class TestTheBrim:
+    SIZE = Size(rounds=2)
+
+    def test_a_band_of_a_few_tokens_is_found_there(self):
+        outcome, bench = boundary(LongServer(context=65_536, pool=65_532, fate="tail"), size=self.SIZE)
+        assert outcome.verdict is Verdict.TRUNCATED, outcome.why
+        assert only(outcome).evidence["sent_tokens"] == 65_535
+        assert bench.asked[-1].ask.max_tokens == 1
+
+    def test_a_healthy_server_and_one_that_keeps_a_few_tokens_back(self):
+        for server in (LongServer(), LongServer(pool=4_090)):
+            outcome, _ = boundary(server, size=self.SIZE)
+            assert outcome.verdict is Verdict.NO_EVIDENCE
+            assert not outcome.sightings
+            assert "4,095 tokens with 1 to come" in outcome.notes[-1]
+
+
+def test_a_weak_model_is_asked_again():
+    class Sleepy(LongServer):
+        def _forget_nothing(self, sent, tokens):
+            self.fate = "awake"
+            return self._forget_all(sent, tokens)
+
+        def _awake(self, sent, tokens):
+            return self._answer(sent.text, sent, tokens, tokens)
+
+    outcome, bench = boundary(Sleepy(pool=2_048, fate="forget_nothing"))
+    assert outcome.verdict is Verdict.NO_EVIDENCE
+    assert sum(sent.ask.mark == "probe" for sent in bench.asked) == 2
+
+
 class TestTheEdge:
     SIZE = Size(locates_edge=True, resolution_tokens=64)
 

@@ -1,8 +1,9 @@
 """boundary: is there a band of prompt lengths that the server answers and never reads?
 
 Five parts: (1) the context, for almost nothing; (2) a clock of prefill, from short prompts; (3) one prompt
-just below the context, which lies in every band that is wider; (4) the edge, only if it is asked for;
-(5) between probes the connection is closed, and the lifeline has to come back.
+just below the context, which lies in every band that is wider, and, in longer runs, one that fills it to the
+brim; (4) the edge, only if it is asked for; (5) between probes the connection is closed, and the lifeline has
+to come back.
 
 Rules it keeps: what looks unread or cut is confirmed twice, each time after a control at the clock's longest
 length. It needs no foreign text: an answer that came too fast and recalls nothing is the incident.
@@ -22,8 +23,15 @@ from kvfence.check.scenarios.boundary_measure import (
     measure_clock,
 )
 from kvfence.check.scenarios.boundary_outcome import outcome_of, refusal
-from kvfence.check.scenarios.boundary_plan import CONFIRMATIONS, CONTEXT_MIN, Lengths, cost, lengths_for
-from kvfence.check.scenarios.boundary_prompt import Form, LongPrompt, long_prompt
+from kvfence.check.scenarios.boundary_plan import (
+    BRIM_TOKENS,
+    CONFIRMATIONS,
+    CONTEXT_MIN,
+    cost,
+    lengths_for,
+    probes_brim,
+)
+from kvfence.check.scenarios.boundary_prompt import ANSWER_TOKENS, Form, LongPrompt, long_prompt
 from kvfence.check.scenarios.boundary_reading import Judged, Reading, Yardstick, first_s, judge
 from kvfence.check.scenarios.clock import Clock
 from kvfence.report import Verdict
@@ -45,15 +53,14 @@ async def run(bench: Bench) -> Outcome:
     if not measured.scale.is_measured:
         lengths = lengths_for(context, bench.known.counter.error)
     yard, _ = await find_form(bench, measured)
-    probes, yard = await _probe(bench, measured, lengths, yard)
-    sent = lengths.probe
-    judged = [(judge(reply, prompt, sent, yard), reply) for prompt, reply in probes]
-    outcome = outcome_of(judged, sent, context, yard)
+    outcome, last, yard = await _just_below(bench, measured, lengths.probe, yard, context)
     if measured.dropped:
         longest = f"the clock's own prompts of {measured.dropped[0]:,} tokens were too fast to have been read"
         outcome = replace(outcome, notes=(*outcome.notes, longest))
+    if outcome.verdict is Verdict.NO_EVIDENCE and probes_brim(bench.size):
+        outcome = await _at_the_brim(bench, measured, yard, outcome, context)
     if bench.size.locates_edge and outcome.verdict is not Verdict.HANG:
-        return await locate_edge(bench, measured, yard, outcome, judged[-1], context, sent)
+        return await locate_edge(bench, measured, yard, outcome, last, context, lengths.probe)
     return outcome
 
 
@@ -65,45 +72,77 @@ def _tell_clock(bench: Bench, clock: Clock) -> None:
     bench.learned("clock.per_token", clock.per_token_s, f"least that a token costs: {how}")
 
 
+async def _just_below(
+    bench: Bench, measured: Measured, tokens: int, yard: Yardstick, context: int
+) -> tuple[Outcome, tuple[Judged, Reply], Yardstick]:
+    """The probes that lie in every wide band, what they come to, and the last of them."""
+    probes, yard = await _probe(bench, measured, yard, tokens, rounds=bench.size.rounds)
+    judged = [(judge(reply, prompt, tokens, yard), reply) for prompt, reply in probes]
+    return outcome_of(judged, tokens, context, yard), judged[-1], yard
+
+
+async def _at_the_brim(
+    bench: Bench, measured: Measured, yard: Yardstick, outcome: Outcome, context: int
+) -> Outcome:
+    """The longest prompt of all, with one token to come: it lies in bands of a few tokens.
+
+    A refusal says nothing here: many servers keep a few tokens back, and a count may be off by one.
+    """
+    tokens = context - BRIM_TOKENS
+    probes, yard = await _probe(bench, measured, yard, tokens, rounds=1, max_tokens=BRIM_TOKENS)
+    judged = [(judge(reply, prompt, tokens, yard), reply) for prompt, reply in probes]
+    at_brim = outcome_of(judged, tokens, context, yard)
+    if at_brim.verdict in {Verdict.UNREAD, Verdict.TRUNCATED, Verdict.HANG}:
+        return at_brim
+    last = judged[-1][0]
+    note = f"{tokens:,} tokens with {BRIM_TOKENS} to come: {last.reading} ({last.why})"
+    return replace(outcome, notes=(*outcome.notes, note))
+
+
 async def _probe(
-    bench: Bench, measured: Measured, lengths: Lengths, yard: Yardstick
+    bench: Bench,
+    measured: Measured,
+    yard: Yardstick,
+    tokens: int,
+    *,
+    rounds: int,
+    max_tokens: int = ANSWER_TOKENS,
 ) -> tuple[list[tuple[LongPrompt, Reply]], Yardstick]:
-    """As many probes as the size wants, all read; the first that is not is confirmed, and ends them."""
+    """So many probes, all read; the first that is not is confirmed, or asked again, and ends them."""
     probes: list[tuple[LongPrompt, Reply]] = []
-    for _ in range(bench.size.rounds):
-        last = await _ask_probe(bench, measured, lengths.probe, yard, probes)
+
+    async def ask() -> Judged:
+        prompt = _prompt(bench, measured, yard, tokens)
+        reply = await ask_long(
+            bench, prompt, tokens=tokens, mark="probe", clock=yard.clock, max_tokens=max_tokens
+        )
+        probes.append((prompt, reply))
+        return judge(reply, prompt, tokens, yard)
+
+    for _ in range(rounds):
+        last = await ask()
         if last.reading is not Reading.READ:
             break
+    if last.reading is Reading.UNCLEAR and last.recall is not None:
+        last = await ask()  # a weak model forgets now and then
     if last.reading in _SUSPICIOUS:
         for _ in range(CONFIRMATIONS):
             yard = await _control_again(bench, measured, yard)
-            last = await _ask_probe(bench, measured, lengths.probe, yard, probes)
+            last = await ask()
             if last.reading is Reading.HUNG:
                 break
     return probes, yard
 
 
-async def _ask_probe(
-    bench: Bench,
-    measured: Measured,
-    tokens: int,
-    yard: Yardstick,
-    probes: list[tuple[LongPrompt, Reply]],
-) -> Judged:
-    prompt = long_prompt(
-        measured.scale.count_for(tokens), yard.form or Form.LIST, bench.random, bench.known.counter.count
-    )
-    reply = await ask_long(bench, prompt, tokens=tokens, mark="probe", clock=yard.clock)
-    probes.append((prompt, reply))
-    return judge(reply, prompt, tokens, yard)
+def _prompt(bench: Bench, measured: Measured, yard: Yardstick, tokens: int) -> LongPrompt:
+    count = measured.scale.count_for(tokens)
+    return long_prompt(count, yard.form or Form.LIST, bench.random, bench.known.counter.count)
 
 
 async def _control_again(bench: Bench, measured: Measured, yard: Yardstick) -> Yardstick:
     """A control between two probes: the clock takes its time in, in case the server has become faster."""
     tokens = yard.clock.points[-1][0]
-    prompt = long_prompt(
-        measured.scale.count_for(tokens), yard.form or Form.LIST, bench.random, bench.known.counter.count
-    )
+    prompt = _prompt(bench, measured, yard, tokens)
     reply = await ask_long(bench, prompt, tokens=tokens, mark="control", clock=yard.clock)
     if not reply.is_answer:
         return yard

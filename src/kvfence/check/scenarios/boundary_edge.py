@@ -123,8 +123,9 @@ async def _one(
     prompt = long_prompt(
         measured.scale.count_for(tokens), yard.form or Form.LIST, bench.random, bench.known.counter.count
     )
+    max_tokens = ANSWER_TOKENS if is_bounded else None
     reply = await ask_long(
-        bench, prompt, tokens=tokens, mark="probe", clock=yard.clock, is_bounded=is_bounded
+        bench, prompt, tokens=tokens, mark="probe", clock=yard.clock, max_tokens=max_tokens
     )
     judged = judge(reply, prompt, tokens, yard)
     if reply.failure is Failure.HUNG_UP and judged.is_fast is False:

@@ -163,14 +163,20 @@ def _trusted(points: list[Point], noise_s: float) -> tuple[Clock, tuple[int, ...
 
 
 async def ask_long(
-    bench: Bench, prompt: LongPrompt, *, tokens: int, mark: str, clock: Clock, is_bounded: bool = True
+    bench: Bench,
+    prompt: LongPrompt,
+    *,
+    tokens: int,
+    mark: str,
+    clock: Clock,
+    max_tokens: int | None = ANSWER_TOKENS,
 ) -> Reply:
     """Ask a long prompt and wait for as long as the clock says, several times over."""
     ask = prompt.ask(
         mark=mark,
         timeout_s=wait_s(tokens, clock.predict_s(tokens)),
         is_heavy=tokens > HEAVY_TOKENS,
-        max_tokens=ANSWER_TOKENS if is_bounded else None,
+        max_tokens=max_tokens,
     )
     return await bench.ask(bench.tenants[-1] if mark == "probe" else bench.tenants[0], ask)
 

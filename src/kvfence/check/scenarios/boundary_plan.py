@@ -13,6 +13,7 @@ from kvfence.check.scenarios.boundary_prompt import ANSWER_TOKENS
 from kvfence.report import Cost
 
 MARGIN_TOKENS = 512
+BRIM_TOKENS = 1  # what is left for the answer to the longest prompt of all
 CLOCK_RUNS = 3
 CLOCK_LENGTHS = 4
 CONTROLS = 2  # of each form
@@ -96,7 +97,24 @@ def cost(known: Known, size: Size) -> Cost:
         completion_tokens=CLOCK_RUNS * CLOCK_LENGTHS + ANSWER_TOKENS * (controls + probes) + 1,
         seconds=seconds,
     )
+    if probes_brim(size):
+        basic += _brim_cost(context, lengths)
     return basic + _edge_cost(lengths, size) if size.locates_edge else basic
+
+
+def probes_brim(size: Size) -> bool:
+    """Whether a prompt that fills the context is asked, too: in runs of more than one round."""
+    return size.rounds > 1 or size.locates_edge
+
+
+def _brim_cost(context: int, lengths: Lengths) -> Cost:
+    probes = 1 + CONFIRMATIONS
+    return Cost(
+        requests=probes + CONFIRMATIONS,
+        prompt_tokens=probes * context + CONFIRMATIONS * lengths.control,
+        completion_tokens=probes * BRIM_TOKENS + CONFIRMATIONS * ANSWER_TOKENS,
+        seconds=2 * plan_s(context) + CONFIRMATIONS * plan_s(lengths.control) + WAIT_S,
+    )
 
 
 def _edge_cost(lengths: Lengths, size: Size) -> Cost:
