@@ -1,5 +1,8 @@
 """Profiles: what they may say, and errors that name the line."""
 
+import re
+from pathlib import Path
+
 import pytest
 import trustme
 from tests.check.virtual import run
@@ -209,3 +212,28 @@ def test_a_file_that_is_none(tmp_path, content):
         path.write_bytes(content)
     with pytest.raises(OperatorError, match=r"x\.toml"):
         read_profile(path, environ={}, redactor=Redactor())
+
+
+def test_the_example_of_the_documents_is_a_profile(folder):
+    page = (Path(__file__).parents[2] / "docs" / "targets.md").read_text()
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "company-ca.pem")
+    own = authority.issue_cert("green@example.org")
+    own.cert_chain_pems[0].write_to_path(folder / "green.pem")
+    own.private_key_pem.write_to_path(folder / "green.key")
+    path = folder / "targets.toml"
+    path.write_text(example)
+    environ = {"KEY_BLUE": "blue-key", "BLUE_SESSION": "blue-session", "GREEN_PASSWORD": "green-password"}
+    (target,) = read_profile(path, environ=environ, redactor=Redactor())
+    assert target.tenant_names == ("blue", "green")
+    assert target.warnings == ()
+
+
+def test_every_key_of_a_target_is_in_the_documents(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "targets.md").read_text()
+    with pytest.raises(ProfileError) as caught:
+        read(tmp_path, TARGET + "zzzzzz = 1\n")
+    known = str(caught.value).partition("known are: ")[2].split(", ")
+    assert len(known) > 12
+    assert [key for key in known if key not in page] == []
