@@ -27,7 +27,7 @@ LIMITS: dict[str, str] = {
         "breaks it, luck decides"
     ),
     "stale-reference": (
-        "references that never leave the server cannot be brought back; only hand-offs that clients are given "
+        "references that stay inside the server cannot be brought back; only hand-offs that clients are given "
         "can be tried"
     ),
     "control-slot-reuse": "a swapped first token that is equal by chance looks right",
@@ -37,7 +37,7 @@ LIMITS: dict[str, str] = {
         "revision of weights or the type of a cache"
     ),
     "key-collision": (
-        "with keys of 64 bits or more, chance never shows a collision; to craft one takes the form of the hash"
+        "with keys of 64 bits or more, chance shows no collision; to craft one takes the form of the hash"
     ),
     "salt-dropped": (
         "without a second tenant's credential there is nothing to cross; with one, only the tiers that its "
