@@ -27,7 +27,7 @@ LIMITS: dict[str, str] = {
         "breaks it, luck decides"
     ),
     "stale-reference": (
-        "references that stay inside the server cannot be brought back; only hand-offs that clients are given "
+        "references that stay in the server cannot be brought back; only hand-offs that clients are given "
         "can be tried"
     ),
     "control-slot-reuse": "a swapped first token that is equal by chance looks right",
