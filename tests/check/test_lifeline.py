@@ -103,3 +103,26 @@ def test_a_server_that_does_not_answer_on_its_own_has_no_lifeline():
 def test_it_asks_for_sixteen_tokens():
     assert SMALL.max_tokens == 16
     assert not SMALL.is_heavy
+
+
+@pytest.mark.parametrize(("expected_s", "is_early"), [(None, False), (6.0, False), (60.0, True)])
+def test_a_failure_within_the_time_that_reading_takes_is_marked(expected_s, is_early):
+    async def go():
+        lifeline = Lifeline(Small(0.1, 0.1, 0.1, 50.0))
+        await lifeline.learn()
+        await lifeline.beside(Heavy(90.0)(), expected_s=expected_s)
+
+    with pytest.raises(LifelineFailed) as failed:
+        run(go())
+    assert failed.value.is_early is is_early
+
+
+def test_a_failure_after_the_answer_is_never_early():
+    async def go():
+        lifeline = Lifeline(Small(0.1, 0.1, 0.1, 50.0))
+        await lifeline.learn()
+        await lifeline.beside(Heavy(1.0)(), expected_s=60.0)
+
+    with pytest.raises(LifelineFailed) as failed:
+        run(go())
+    assert not failed.value.is_early

@@ -133,6 +133,21 @@ def test_a_lifeline_that_fails_is_a_hang_where_the_prompt_may_stop_a_server():
     assert outcomes["light"].verdict is Verdict.NO_EVIDENCE
 
 
+def test_a_lifeline_that_fails_while_a_prompt_may_still_be_read_proves_nothing():
+    async def held_up(bench: Bench) -> Outcome:
+        raise LifelineFailed("nobody is served", request=9, is_early=True)
+
+    outcomes, events, _ = run(play(doing("boundary", held_up, hazard=Hazard.MAY_STOP_SERVER)))
+    assert outcomes["boundary"].verdict is Verdict.INCONCLUSIVE
+    assert of(FindingMade, events) == []
+
+
+def test_a_scenario_that_finds_nothing_to_test_says_so_once():
+    none = Outcome(verdict=Verdict.NOT_TESTED, why="one model")
+    _, events, _ = run(play(ending_with("swap", none)))
+    assert [event.scenario for event in of(ScenarioEnded, events)] == ["swap"]
+
+
 def test_a_lifeline_that_fails_under_other_load_is_inconclusive():
     async def load(bench: Bench) -> Outcome:
         raise LifelineFailed("slow", request=9)

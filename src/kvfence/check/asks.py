@@ -44,6 +44,7 @@ class Ask:
     extra_body: dict[str, object] = field(default_factory=dict)
     extra_headers: dict[str, str] = field(default_factory=dict)
     timeout_s: float = 60.0
+    expected_s: float | None = None  # how long an honest server may take to read it, where that is known
     hang_up_after_s: float | None = None
     hang_up_after_chunks: int | None = None
     node: str | None = None

@@ -94,7 +94,9 @@ class LiveBench:
         async with self._session.heavy:
             if self._lifeline.limit_s is None:
                 await self._lifeline.learn()
-            return await self._lifeline.beside(self._ask(self._session.client, tenant, ask, own))
+            return await self._lifeline.beside(
+                self._ask(self._session.client, tenant, ask, own), expected_s=ask.expected_s
+            )
 
     def mint(self, owner: str) -> Marker:
         """Return a new marker that belongs to `owner`."""

@@ -51,14 +51,19 @@ class Lifeline:
             times.append(reply.total_s)
         self.limit_s = max(TIMES_BASELINE * statistics.median(times), FLOOR_S)
 
-    async def beside(self, heavy: Coroutine[Any, Any, Reply]) -> Reply:
-        """Run a heavy request; cancel it and raise LifelineFailed when the lifeline fails first."""
+    async def beside(self, heavy: Coroutine[Any, Any, Reply], *, expected_s: float | None = None) -> Reply:
+        """Run a heavy request; cancel it and raise LifelineFailed when the lifeline fails first.
+
+        `expected_s` is how long the request may honestly take: a failure before that is marked as early.
+        """
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         request = asyncio.ensure_future(heavy)
         watch = asyncio.ensure_future(self._watch())
         try:
             await asyncio.wait((request, watch), return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and not request.done():
-                watch.result()
+                _raise_failure(watch, is_early=loop.time() - began_s < (expected_s or 0.0))
         finally:
             await _cancelled(request, watch)
         reply = request.result()
@@ -93,6 +98,15 @@ class Lifeline:
         if reply.total_s > self.limit_s:
             what = f"a request for 16 tokens took {reply.total_s:.1f} s; {self.limit_s:.1f} s were the limit"
             raise LifelineFailed(what, request=number)
+
+
+def _raise_failure(watch: asyncio.Future[Any], *, is_early: bool) -> None:
+    """Raise what ended the watch."""
+    try:
+        watch.result()
+    except LifelineFailed as failed:
+        failed.is_early = is_early
+        raise
 
 
 def _failed(reply: Reply) -> str:

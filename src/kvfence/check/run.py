@@ -35,7 +35,8 @@ class Run:
 
     async def go(self) -> tuple[Ended, ...]:
         """Run all, emit events, and return what each came to."""
-        ended = [Ended(scenario=left.scenario, outcome=_not_tested(left.why)) for left in self.plan.left]
+        left_out = [Ended(scenario=left.scenario, outcome=_not_tested(left.why)) for left in self.plan.left]
+        ended: list[Ended] = []
         waiting: list[Ended] = []
         stop: str | None = None
         pack_stop: str | None = None
@@ -44,7 +45,7 @@ class Run:
                 continue
             why = stop or (pack_stop if chosen.scenario.hazard is not Hazard.ORDINARY else None)
             if why is not None:
-                ended.append(Ended(scenario=chosen.scenario, outcome=_not_tested(why)))
+                left_out.append(Ended(scenario=chosen.scenario, outcome=_not_tested(why)))
                 continue
             one, stop, failed = await self._one(chosen)
             pack_stop = pack_stop or failed
@@ -53,13 +54,12 @@ class Run:
                 ended.append(one)
             else:
                 waiting.append(one)
-        for left in ended:
-            if left.outcome.verdict is Verdict.NOT_TESTED:
-                self._tell(left)
+        for left in left_out:
+            self._tell(left)
         judged = corrected(waiting)
         for one in judged:
             self._tell(one)
-        return (*ended, *judged)
+        return (*left_out, *ended, *judged)
 
     async def _one(self, chosen: Chosen) -> tuple[Ended, str | None, str | None]:
         """Run one scenario. Returns it, why the run must stop, and why its heavy part must."""
@@ -163,6 +163,12 @@ def _not_tested(why: str) -> Outcome:
 
 def _lifeline_failed(failed: LifelineFailed, scenario: Scenario) -> Outcome:
     """An over-length prompt that stops a server is a finding; other load proves nothing by being heavy."""
+    if failed.is_early:
+        why = (
+            f"others were held up while a long prompt may still have been read; it was cancelled to spare "
+            f"them, and whether it would have been answered is not known: {failed}"
+        )
+        return Outcome(verdict=Verdict.INCONCLUSIVE, why=why)
     if scenario.hazard is not Hazard.MAY_STOP_SERVER:
         why = f"the lifeline failed, and the scenario was stopped: {failed}"
         return Outcome(verdict=Verdict.INCONCLUSIVE, why=why)

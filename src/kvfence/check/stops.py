@@ -32,11 +32,16 @@ class ForeignMarkerSeen(StopRun):
 
 
 class LifelineFailed(StopRun):
-    """The lifeline's request took too long or failed while (or after) a heavy request ran."""
+    """The lifeline's request took too long or failed while (or after) a heavy request ran.
 
-    def __init__(self, what: str, *, request: int) -> None:
+    `is_early`: the heavy request was still within the time that reading it honestly takes. Whether it would
+    ever have been answered was not waited for.
+    """
+
+    def __init__(self, what: str, *, request: int, is_early: bool = False) -> None:
         super().__init__(what)
         self.request = request
+        self.is_early = is_early
 
 
 class BudgetSpent(StopRun):

@@ -175,6 +175,7 @@ async def ask_long(
     ask = prompt.ask(
         mark=mark,
         timeout_s=wait_s(tokens, clock.predict_s(tokens)),
+        expected_s=clock.at_worst_s(tokens),
         is_heavy=tokens > HEAVY_TOKENS,
         max_tokens=max_tokens,
     )

@@ -53,7 +53,15 @@ class LongPrompt:
     words: tuple[str, ...]
     tokens: int
 
-    def ask(self, *, mark: str, timeout_s: float, is_heavy: bool, max_tokens: int | None) -> Ask:
+    def ask(
+        self,
+        *,
+        mark: str,
+        timeout_s: float,
+        is_heavy: bool,
+        max_tokens: int | None,
+        expected_s: float | None = None,
+    ) -> Ask:
         """The request. ECHO goes to the completions endpoint, for a chat template would end the echo."""
         return Ask(
             prompt=self.text,
@@ -63,6 +71,7 @@ class LongPrompt:
             max_tokens=max_tokens,
             is_heavy=is_heavy,
             timeout_s=timeout_s,
+            expected_s=expected_s,
             extra_headers={"Connection": "close"},
         )
 

@@ -10,7 +10,7 @@ It measures nothing and waits for nothing: numbers go in, numbers come out.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 Point = tuple[int, float]  # tokens, seconds
@@ -23,17 +23,25 @@ PIVOT_MIN = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """`points` is the lower envelope that was fitted; `per_token_s` what a token costs at least."""
+    """`points` is the lower envelope that was fitted; `per_token_s` what a token costs at least.
+
+    `spread` is how many times longer than its least the longest length took, at worst: what load does here.
+    """
 
     a_s: float
     b_s: float
     c_s: float
     per_token_s: float
     points: tuple[Point, ...]
+    spread: float = 1.0
 
     def predict_s(self, tokens: int) -> float:
         """Seconds that a prompt of that length should take."""
         return self.a_s + self.b_s * tokens + self.c_s * tokens * tokens
+
+    def at_worst_s(self, tokens: int) -> float:
+        """Seconds that it may take under load like that of the clock's own measurements."""
+        return self.predict_s(tokens) * self.spread
 
     def floor_s(self, tokens: int) -> float:
         """Below this a prompt was answered faster than it can be read."""
@@ -45,7 +53,9 @@ class Clock:
 
     def with_points(self, more: Iterable[Point]) -> "Clock":
         """The clock with further measurements in its envelope."""
-        return fit((*self.points, *more))
+        more = tuple(more)
+        clock = fit((*self.points, *more))
+        return replace(clock, spread=max(self.spread, clock.spread))
 
 
 def envelope(points: Iterable[Point]) -> tuple[Point, ...]:
@@ -58,6 +68,7 @@ def envelope(points: Iterable[Point]) -> tuple[Point, ...]:
 
 def fit(points: Iterable[Point]) -> Clock:
     """Fit the clock. Raises ValueError for fewer than two lengths."""
+    points = tuple(points)
     lower = envelope(points)
     if len(lower) < 2:
         raise ValueError("a clock wants at least two different lengths")
@@ -65,7 +76,12 @@ def fit(points: Iterable[Point]) -> Clock:
     # Where noise has put everything into the square, half of a straight line's slope stands in: beyond twice
     # its longest length the whole of it lies below every curve of this kind through the same points.
     per_token = max(b, _best(lower, (0, 1))[1] / 2)
-    return Clock(a_s=a, b_s=b, c_s=c, per_token_s=per_token, points=lower)
+    return Clock(a_s=a, b_s=b, c_s=c, per_token_s=per_token, points=lower, spread=_spread(points, lower))
+
+
+def _spread(points: Sequence[Point], lower: Sequence[Point]) -> float:
+    longest, least = lower[-1]
+    return max(seconds for tokens, seconds in points if tokens == longest) / least
 
 
 def _best(points: Sequence[Point], terms: tuple[int, ...]) -> tuple[float, float, float]:
