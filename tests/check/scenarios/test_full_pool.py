@@ -30,17 +30,17 @@ class Pool:
 
 def test_an_unpinned_match_reads_what_came_after_it():
     with pytest.raises(ForeignMarkerSeen):
-        play(SCENARIO, Pool(2_000, lambda pool: pool.lines[-2]).bench)
+        play(SCENARIO, Pool(4_500, lambda pool: pool.lines[-2]).bench)
 
 
 def test_garbage_after_eviction_is_suspect():
-    outcome = play(SCENARIO, Pool(2_000, lambda _: "uh uh uh").bench)
+    outcome = play(SCENARIO, Pool(4_500, lambda _: "uh uh uh").bench)
     assert outcome.verdict is Verdict.SUSPECT
     assert outcome.sightings[0].code == "KVF206"
 
 
 def test_a_healthy_server():
-    outcome = play(SCENARIO, Pool(2_000).bench)
+    outcome = play(SCENARIO, Pool(4_500).bench)
     assert outcome.verdict is Verdict.NO_EVIDENCE
     assert outcome.sensitivity == 1
     assert outcome.notes[0].startswith("re-used prompts had been evicted")
@@ -54,7 +54,7 @@ def test_a_pool_that_never_fills_was_not_tried():
 
 def test_without_cached_counts_it_says_that_it_could_not_see():
     known = plain_known(has=frozenset(Need) - {Need.CACHED_TOKENS})
-    outcome = play(SCENARIO, Pool(2_000, known=known).bench)
+    outcome = play(SCENARIO, Pool(4_500, known=known).bench)
     assert outcome.verdict is Verdict.NO_EVIDENCE
     assert outcome.notes[0] == "whether the pool was full could not be seen"
 
@@ -65,7 +65,7 @@ def test_a_deaf_model_shows_nothing():
 
 
 def test_it_writes_twice_the_context_up_to_a_bound():
-    bench = Pool(2_000).bench
+    bench = Pool(4_500).bench
     play(SCENARIO, bench)
     fillers = [sent for sent in bench.asked if sent.ask.mark == "filler"]
     assert sum(sent.tokens for sent in fillers) >= CONTEXTS_WRITTEN * 4_096 * 0.9

@@ -1,9 +1,11 @@
-"""full-pool: prompts that come once fill the pool, while some marker prompts are used again and again.
+"""full-pool: prompts that come once fill the pool, while marker prompts are used again at growing distances.
 
-Rules it keeps: a match that is not pinned is evicted between being found and being used, which takes a full
-pool. How large the pool is nobody says from outside; twice the context is written, up to a bound, and cached
-counts tell whether a prompt that was used before had been evicted. If it never was, nothing was tried.
-The A/A control is the same re-use before the pool fills.
+Rules it keeps: a match that is not pinned is evicted between being found and being used. That takes a full
+pool, and a prompt that has nearly been evicted when it comes again; so each wave brings a new marker prompt,
+and each of these is asked again one, three and thirteen waves later. How large the pool is nobody says from
+outside: some contexts are written, up to a bound, and cached counts tell whether a prompt that was used
+before had been evicted. If none ever was, nothing was tried. The A/A control is the same re-use before the
+pool fills.
 """
 
 import dataclasses
@@ -27,38 +29,41 @@ from kvfence.check.scenarios.quoting import (
 from kvfence.check.together import together
 from kvfence.report import Cost, Verdict
 
-REUSED = 3
+AGES = (1, 3, 13)  # waves after which a prompt comes again
+REUSED_MAX = 1 + len(AGES)  # of one wave: a new prompt, and one of each age
 FILLERS = AT_ONCE  # beside the re-used ones
 FILLER_LINES = 24  # about 400 tokens
 TOKENS_A_LINE = 17
-CONTEXTS_WRITTEN = 2
+CONTEXTS_WRITTEN = 3  # a round
 WRITTEN_MAX = 65_536  # tokens a round
 CONTEXT_IF_UNKNOWN = 8_192
-CALM_WAVES = 4
+CALM_WAVES = 6
 
 
 def waves_of(known: Known, size: Size) -> int:
     """How many waves of one-off prompts write the pool, as far as it can be guessed."""
     wanted = min(CONTEXTS_WRITTEN * (known.context_tokens or CONTEXT_IF_UNKNOWN), WRITTEN_MAX)
-    return size.rounds * max(2, -(-wanted // (FILLERS * _filler_lines(known) * TOKENS_A_LINE)))
+    waves = size.rounds * -(-wanted // (FILLERS * _filler_lines(known) * TOKENS_A_LINE))
+    # Some prompts must live to their last age.
+    return max(AGES[-1] + 3, waves)
 
 
 def cost(known: Known, size: Size) -> Cost:
     """The control, re-use alone, and the waves."""
     waves = waves_of(known, size)
     fillers = quotes_cost(waves * FILLERS, lines=_filler_lines(known), at_once=FILLERS)
-    reused = quotes_cost((waves + CALM_WAVES) * REUSED, lines=LINES_MAX, at_once=REUSED)
+    reused = quotes_cost((waves + CALM_WAVES) * REUSED_MAX, lines=LINES_MAX, at_once=REUSED_MAX)
     return quotes_cost(CONTROLS, lines=LINES_MAX) + fillers + reused
 
 
 async def run(bench: Bench) -> Outcome:
-    """Use some prompts again and again, first alone, then in a pool that fills."""
+    """Use prompts again, first alone, then in a pool that fills."""
     control, beside, probes = await quote_serially(bench), Tally(), Tally()
-    reused = _Reused(bench)
+    calm_use, reused = _Reused(bench), _Reused(bench)
     for _ in range(CALM_WAVES):
-        await reused.ask(beside, fillers=0)
+        await calm_use.wave(beside, fillers=0)
     for _ in range(waves_of(bench.known, bench.size)):
-        await reused.ask(probes, fillers=FILLERS)
+        await reused.wave(probes, fillers=FILLERS)
     if reused.evictions == 0:
         return _never_full(probes)
     evicted = f"re-used prompts had been evicted {reused.evictions} times"
@@ -67,35 +72,41 @@ async def run(bench: Bench) -> Outcome:
 
 
 class _Reused:
-    """Marker prompts that are asked again and again. `evictions` is None where no cached counts are shown."""
+    """Marker prompts, one more each wave. `evictions` is None where no cached counts are shown."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._prompts: list[tuple[str, Ask, Marker]] = []
-        self._most_cached = [0] * REUSED
+        self._most_cached: dict[Marker, int] = {}
         self.evictions: int | None = 0 if Need.CACHED_TOKENS in bench.known.has else None
-        for index in range(REUSED):
-            tenant = tenant_at(bench, index)
-            marker = bench.mint(tenant)
-            self._prompts.append((tenant, quote_of(bench, marker, mark="probe", lines=LINES_MAX), marker))
 
-    async def ask(self, tally: Tally, *, fillers: int) -> None:
-        """All of them once, beside so many prompts that come once."""
+    async def wave(self, tally: Tally, *, fillers: int) -> None:
+        """A new prompt, those whose age has come, and so many that come once, all at once."""
         bench = self._bench
-        asks = [*self._prompts, *(_filler(bench, index) for index in range(fillers))]
+        now = len(self._prompts)
+        again = [self._prompts[now - age] for age in AGES if age <= now]
+        self._prompts.append(self._new(now))
+        asks = [self._prompts[-1], *again, *(_filler(bench, index) for index in range(fillers))]
         replies = await together(bench.ask(tenant, ask, own=(marker,)) for tenant, ask, marker in asks)
         for index, ((_, _, marker), reply) in enumerate(zip(asks, replies, strict=True)):
-            if index < REUSED:
+            if index <= len(again):
                 tally.count(reply, marker)
-                self._look_at(index, reply)
+                self._look_at(marker, reply)
             tally.prompt_tokens += reply.usage.prompt_tokens or 0
 
-    def _look_at(self, index: int, reply: Reply) -> None:
+    def _new(self, number: int) -> tuple[str, Ask, Marker]:
+        tenant = tenant_at(self._bench, number)
+        marker = self._bench.mint(tenant)
+        return tenant, quote_of(self._bench, marker, mark="probe", lines=LINES_MAX), marker
+
+    def _look_at(self, marker: Marker, reply: Reply) -> None:
         cached = reply.usage.cached_tokens
         if self.evictions is None or cached is None:
             return
-        self.evictions += cached < self._most_cached[index]
-        self._most_cached[index] = max(self._most_cached[index], cached)
+        # Less than was found before: what had been kept is gone.
+        most = self._most_cached.get(marker, 0)
+        self.evictions += cached < most
+        self._most_cached[marker] = max(most, cached)
 
 
 def _filler(bench: Bench, index: int) -> tuple[str, Ask, Marker]:
