@@ -43,8 +43,8 @@ class Answers:
 
 
 @contextlib.contextmanager
-def over_a_socket(answers):
-    """Its URL, while it serves on loopback."""
+def over_a_socket(answers, tls=None):
+    """Its URL, while it serves on loopback; `tls` is the server's SSL context."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -60,10 +60,12 @@ def over_a_socket(answers):
             """Nobody reads it."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"http{'' if tls is None else 's'}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()

@@ -1,9 +1,11 @@
 """A running node is asked for a handful of paths, first without a key, within bounds, on its own host alone."""
 
 import asyncio
+import ssl
 
 import httpx
 import pytest
+import trustme
 from tests.audit.serving import Answers, over_a_socket
 from tests.check.virtual import run
 
@@ -171,3 +173,20 @@ def test_over_a_real_socket():
     assert result.open_paths == ["/version"]
     gone = asyncio.run(ask(url))
     assert gone.failure == "nothing answers at this address"
+
+
+def test_a_private_authority_is_trusted_when_it_is_named(tmp_path):
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+
+    async def ask(url, ca_file):
+        async with make_client(Access(ca_file=ca_file)) as client:
+            return await fetch_node(client, url, None, 10.0)
+
+    with over_a_socket(Answers({"/version": {"version": "3"}}), context) as url:
+        trusted = asyncio.run(ask(url, tmp_path / "ca.pem"))
+        refused = asyncio.run(ask(url, None))
+    assert [page.data for page in trusted.pages] == [{"version": "3"}]
+    assert refused.failure == "its certificate is not trusted: name the CA with --ca-file"

@@ -1,6 +1,7 @@
-"""What every reader must do. A reader of somebody else's is held to it in the same way: `hold(reader, own)`.
+"""What every reader must do; a reader of somebody else's is held to it in the same way: `hold`.
 
-`own` are samples that only this engine writes: pages (path, what was said) and logs (lines).
+`own` are samples that only this engine writes: pages (path, what was said) and logs (lines); `others` are those
+of other engines. Recognition goes through the registry, so a new reader stands in it first.
 """
 
 import json
@@ -32,6 +33,16 @@ def hits_of(lines):
     for number, line in enumerate(lines, start=1):
         scan.feed(line, number)
     return {reader.engine: scan.starts(reader.engine, reader.forms)[-1] for reader in (*READERS, GENERIC)}
+
+
+def hold(reader, own, others):
+    """Everything at once."""
+    recognises_its_own(reader, own)
+    for one in others:
+        recognises_no_others(reader, one)
+    every_figure_says_where_it_was_read(reader, own)
+    nothing_is_read_from_nothing(reader)
+    never_raises(reader, own)
 
 
 def recognises_its_own(reader, own):

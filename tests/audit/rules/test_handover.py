@@ -141,6 +141,25 @@ def test_a_pair_whose_settings_have_no_connector():
     assert said(nothing_connects, alone) == []
 
 
+def counted(computed, received, role="decode"):
+    name = "vllm:prompt_tokens_by_source_total"
+    text = (
+        f'{name}{{source="local_compute"}} {computed}\n{name}{{source="external_kv_transfer"}} {received}\n'
+    )
+    return node(pages={"/metrics": text}, role=role)
+
+
+def test_a_decode_node_that_computes_every_prompt_by_itself():
+    (one,) = findings(nothing_connects, counted(5000.0, 0.0))
+    assert (one.code, one.what) == ("KVF113", "it computed 5,000 prompt tokens by itself and received none")
+    assert one.rival == "it was not asked through its prefill node yet"
+
+
+def test_a_decode_node_that_receives_or_did_nothing_yet():
+    silent = (counted(50.0, 5000.0), counted(0.0, 0.0), counted(5000.0, 0.0, "prefill"), counted("NaN", 0.0))
+    assert said(nothing_connects, *silent) == []
+
+
 def test_a_node_that_is_not_what_it_is_declared_as():
     one = node(pages={"/server_info": {"max_req_input_len": 1, "disaggregation_mode": None}}, role="decode")
     assert said(nothing_connects, one)[0][3] == "it is declared as decode and says that it is server"

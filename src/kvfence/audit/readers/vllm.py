@@ -25,6 +25,8 @@ from kvfence.audit.reading import ADVERTISED, CONTEXT, LARGEST, PAGE, POOL, Mate
 
 ENGINE = "vllm"
 CACHE_INFO = "vllm:cache_config_info"
+PROMPT_SOURCES = "vllm:prompt_tokens_by_source_total"
+TOKENS_COUNTED_MAX = 1 << 53
 CONFIG_INFO = "vllm:vllm_config_info"
 ROLES = {"kv_producer": "prefill", "kv_consumer": "decode"}
 _N = r"(?P<n>[\d,]+)"
@@ -156,10 +158,25 @@ def _read_settings_of_metrics(notebook: Notebook, page: Page) -> None:
     for sample in page.of_name(CONFIG_INFO):
         size = whole_text(sample.labels.get("cache_config_block_size"))
         notebook.put_of(page, PAGE, size, f"{CONFIG_INFO} cache_config_block_size")
+    _read_sources_of_prompts(notebook, page)
     expired = [sample.value for sample in page.of_name("vllm:nixl_num_kv_expired_reqs_total")]
     if expired:
         name = "vllm:nixl_num_kv_expired_reqs_total"
         notebook.put_of(page, "set.kv_expired_requests", int(max(sum(expired), 0)), name)
+
+
+def _read_sources_of_prompts(notebook: Notebook, page: Page) -> None:
+    """How many prompt tokens a node computed by itself, and how many came to it: whether transfer happens."""
+    counts: dict[str, float] = {}
+    for sample in page.of_name(PROMPT_SOURCES):
+        source = sample.labels.get("source", "")
+        counts[source] = counts.get(source, 0.0) + sample.value
+    for source, setting in (
+        ("local_compute", "prompt_tokens_computed"),
+        ("external_kv_transfer", "prompt_tokens_received"),
+    ):
+        if 0 <= counts.get(source, -1.0) < TOKENS_COUNTED_MAX:
+            notebook.put_of(page, f"set.{setting}", int(counts[source]), f"{PROMPT_SOURCES} {source}")
 
 
 READER = Reader(ENGINE, FORMS, owns, read)

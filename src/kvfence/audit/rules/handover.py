@@ -10,6 +10,7 @@ from kvfence.report import Finding, Severity
 DEFERRED_FROM = "0.5.21"
 RELEASE_TIMEOUT_S = 30
 NO_CONNECTOR = "set.transfer_without_connector"
+COMPUTED, RECEIVED = "set.prompt_tokens_computed", "set.prompt_tokens_received"
 MODE = "set.disaggregation_mode"
 CONNECTOR = "set.kv_connector"
 LEASE = "set.kv_lease_duration_s"
@@ -114,7 +115,16 @@ def nothing_connects(audit: Audit) -> Iterator[Finding]:
         elif audit.is_paired(node) and node.reading.value(CONNECTOR) == "none":
             evidence = read_where(node, CONNECTOR)
             yield found("KVF113", node, f"it is {node.role} and has no connector", evidence=evidence)
+        elif node.role == "decode" and _computes_by_itself(node):
+            what = f"it computed {node.reading.number(COMPUTED):,} prompt tokens by itself and received none"
+            rival = "it was not asked through its prefill node yet"
+            evidence = read_where(node, COMPUTED, RECEIVED)
+            yield found("KVF113", node, what, evidence=evidence, rival=rival, subject_key="counts")
         elif node.spec.role in ("prefill", "decode") and node.reading.role not in (None, node.spec.role):
             what = f"it is declared as {node.spec.role} and says that it is {node.reading.role}"
             if node.reading.part is None:
                 yield found("KVF113", node, what, evidence=read_where(node, MODE))
+
+
+def _computes_by_itself(node: Node) -> bool:
+    return (node.reading.number(COMPUTED) or 0) > 0 and node.reading.number(RECEIVED) == 0
