@@ -44,8 +44,8 @@ do not edit by hand. The faults themselves: `kvfence faults`, and `kvfence fault
 
 For every fault, all layers that detect were first switched off (and, where a layer refuses before the fault
 can act, that one too), and the simulator was run under harsh weather until the fault's harm had shown in
-{wanted} seeds, or for {most} seeds: that is the column *harm*, with the number of seeds that were run. Then
-each layer was switched on alone, over those same seeds.
+{wanted} seeds, or for up to {most} seeds: that is the column *harm*, with the number of seeds that were run.
+Then each layer was switched on alone, over those same seeds.
 
 - **caught** n/m: the layer spoke in n of those m seeds. *By chance*: the catalogue does not count on it, for
   it speaks now and then, and stops nothing. Admission and refusal speak by refusing; what they refuse does no
