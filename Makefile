@@ -39,7 +39,7 @@ mutants: env
 verify-twin: env
 	$(BIN)/python -m kvfence.verification.twin_compare twin $(TWIN_ARGS)
 
-# All named scopes of the explorer: about an hour on two cores, and less than 10 GiB. What they came to is kept,
+# All named scopes of the explorer: hours on a busy machine, and less than 10 GiB. What they came to is kept,
 # and the table in the document made of it.
 verify-full: env
 	$(BIN)/kvfence verify --scope full --jobs $$(nproc) --memory-mib 10000 --walks 20000 --record docs/verification.json $(VERIFY_ARGS)
