@@ -21,7 +21,8 @@ from kvfence.check.probing import PROBE_S_MAX
 from kvfence.protocol.errors import OperatorError
 from kvfence.report import CapabilityLearned, Noted
 
-ALL = frozenset(Need) - {Need.OWN_SERVER}
+# The user says the others.
+ALL = frozenset(Need) - {Need.OWN_SERVER, Need.HOOK}
 TWO = ("a", "b")
 
 

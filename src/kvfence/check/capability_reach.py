@@ -111,6 +111,7 @@ async def _endpoints(probing: Probing) -> tuple[Reply, frozenset[Endpoint]]:
         raise _nobody_answers(probing, failed, wanted or order[0])
     first = wanted or next(endpoint for endpoint in order if endpoint in answered)
     probing.client.adopt(replace(probing.client.manner, endpoint=first))
+    probing.has_completions = Endpoint.COMPLETIONS in answered
     return answered[first], frozenset(answered)
 
 

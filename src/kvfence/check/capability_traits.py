@@ -8,21 +8,23 @@ Rules it keeps:
 
 import asyncio
 import statistics
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from kvfence.check.asks import Ask, Endpoint
 from kvfence.check.markers import Marker
-from kvfence.check.markers_prompts import QUOTE_TOKENS, prompts_for
+from kvfence.check.markers_prompts import prompts_for
 from kvfence.check.probing import Probing, said_of
 from kvfence.check.reply import Reply
 from kvfence.check.tokens import ids_of, words_of
 
 REPEATS = 5
 SAME_TOKENS = 4
-WORDS_TO_SAY = 3
-OBEYS_FROM = 2
+TRIES, GOOD_FROM = 3, 2
+WORD_TOKENS = 8
 IDS = 12
-QUOTED_WORDS = 6
+COPIED_WORDS = 6
+COPIED_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,22 +111,34 @@ def _same(probing: Probing, name: str, first: list[Reply], others: list[Reply], 
 
 async def obeys(probing: Probing) -> bool:
     """Whether the model repeats what it is told to, or at least goes on copying what it was shown."""
-    told = 0
-    for _ in range(WORDS_TO_SAY):
-        word = words_of(1, probing.rng)
-        prompt = f"Repeat this word and nothing else: {word}"
-        reply = await probing.ask(Ask(prompt=prompt, max_tokens=8))
-        told += reply.is_answer and word in reply.content.lower()
-    probing.say(
-        "obeys", told >= OBEYS_FROM, f"said {told} of {WORDS_TO_SAY} words that it was told to repeat"
+    told = await _tries(probing, "obeys", "it was told to repeat a word, and did", _says)
+    return told or await _tries(
+        probing, "copies", "it was shown a line three times, and wrote it again", _copies
     )
-    if told >= OBEYS_FROM:
-        return True
-    copied = 0
-    for _ in range(WORDS_TO_SAY):
-        text = words_of(QUOTED_WORDS, probing.rng)
-        prompt = prompts_for(Marker(text, "the probe", 0), probing.client.manner.endpoint).quote
-        reply = await probing.ask(Ask(prompt=prompt, max_tokens=QUOTE_TOKENS))
-        copied += reply.is_answer and text in " ".join(reply.content.lower().split())
-    probing.say("copies", copied >= OBEYS_FROM, f"went on copying {copied} of {WORDS_TO_SAY} repeated lines")
-    return copied >= OBEYS_FROM
+
+
+async def _tries(
+    probing: Probing, name: str, what: str, attempt: Callable[[Probing], Awaitable[bool]]
+) -> bool:
+    """Try up to three times, until two went well or cannot any more."""
+    good = tries = 0
+    while tries < TRIES and good < GOOD_FROM and good + TRIES - tries >= GOOD_FROM:
+        good += await attempt(probing)
+        tries += 1
+    probing.say(name, good >= GOOD_FROM, f"{what}, {good} times of {tries}")
+    return good >= GOOD_FROM
+
+
+async def _says(probing: Probing) -> bool:
+    word = words_of(1, probing.rng)
+    ask = Ask(prompt=f"Repeat this word and nothing else: {word}", max_tokens=WORD_TOKENS)
+    reply = await probing.ask(ask)
+    return reply.is_answer and word in reply.content.lower()
+
+
+async def _copies(probing: Probing) -> bool:
+    text = words_of(COPIED_WORDS, probing.rng)
+    endpoint = Endpoint.COMPLETIONS if probing.has_completions else Endpoint.CHAT
+    prompt = prompts_for(Marker(text, "the probe", 0), endpoint).quote
+    reply = await probing.ask(Ask(prompt=prompt, endpoint=endpoint, max_tokens=COPIED_TOKENS))
+    return reply.is_answer and text in " ".join(reply.content.lower().split())

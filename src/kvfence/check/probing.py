@@ -48,6 +48,7 @@ class Probing:
     emit: Callable[[AnyEvent], None]
     rng: random.Random
     began_s: float
+    has_completions: bool = False  # learned by the first contact
 
     @property
     def tenant(self) -> str:
