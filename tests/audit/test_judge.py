@@ -69,6 +69,14 @@ def test_a_context_that_the_engine_lowered_by_itself():
     assert (judged.verdict, judged.limit_tokens) == ("lowered", 60)
 
 
+@pytest.mark.parametrize(
+    ("figures", "limit"), [({"largest_request_tokens": 80}, 80), ({"pool_tokens": 70}, 70), ({}, None)]
+)
+def test_a_context_with_which_the_engine_refused_to_start(figures, limit):
+    judged = judge(reading("vllm", context_tokens=100, set_refused_to_start=True, **figures), None)
+    assert (judged.verdict, judged.limit_tokens) == ("too small", limit)
+
+
 def test_a_router_has_no_pool_and_one_that_has_is_no_router():
     assert judge(reading(), "router").verdict == "no pool"
     assert judge(reading(pool_tokens=5, context_tokens=9), "router").verdict == "too small"

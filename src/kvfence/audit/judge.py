@@ -91,6 +91,10 @@ def _judge_sglang(reading: Reading, role: str | None) -> Judgement:
 def _judge_vllm(reading: Reading) -> Judgement:
     """By `Maximum concurrency`; the printed pool only where that was not read, or says the same exactly."""
     pool, context = reading.number(POOL), reading.number(CONTEXT)
+    if reading.value("set.refused_to_start") is True and context is not None:
+        fits = pool if pool is not None else reading.number(LARGEST)
+        why = f"the engine refused to start: a request of {context:,} tokens does not fit"
+        return Judgement(TOO_SMALL, why) if fits is None else _too_small(fits, context, fits)
     concurrency = reading.value(CONCURRENCY)
     if not isinstance(concurrency, float | int):
         if pool is None or context is None:

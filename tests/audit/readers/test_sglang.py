@@ -216,6 +216,7 @@ def test_what_is_effective_is_read_from_the_log_and_not_from_the_flag():
     [
         "[x TP0 EP0] Prefill batch, #new-seq: 1, #new-token: 8192, full token usage: 0.01, swa token usage: 0.01",
         "[x TP0] Prefill batch. #new-seq: 1, #new-token: 2266, token usage: 0.00, #running-req: 0",
+        "[x TP0] Decode batch. #running-req: 1, #token: 2266, token usage: 0.00",
     ],
 )
 def test_lines_of_a_running_server_show_the_engine_and_no_figure(line):

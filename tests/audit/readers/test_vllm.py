@@ -90,6 +90,7 @@ def test_a_start_that_v1_refused():
     )
     assert figures(one) == {"context_tokens": 32768, "largest_request_tokens": 28816}
     assert settings(one) == {"refused_to_start": True}
+    assert (one.judgement.verdict, one.judgement.limit_tokens) == ("too small", 28816)
 
 
 def test_a_pool_below_the_context_without_a_concurrency():

@@ -40,7 +40,7 @@ FORMS = (
         r"(?:, +(?P<seqs>\d+)/ *(?P<streams>\d+) seqs)?",
     ),
     form("old_cells", "kv_size = ", r"llama_kv_cache_init: kv_size = (?P<n>\d+)"),
-    form("old_buffer", "llama_kv_cache_init", r"llama_kv_cache_init: +\w+ KV buffer size"),
+    form("old_buffer", "KV buffer size", r"llama_kv_cache_init: +\w+ KV buffer size"),
     form("exceeded", "exceed_context_size_error", r'"exceed_context_size_error".*"n_ctx" ?: ?(?P<n>\d+)'),
 )
 
