@@ -1,7 +1,9 @@
 """The probe learns what a server can do, says what it could not, and stops where nothing can be checked."""
 
+import json
 import random
 
+import msgspec
 import pytest
 from tests.check.fake.server import FakeServer
 from tests.check.fake.setup import Setup
@@ -16,8 +18,10 @@ from kvfence.check.capability import (
     TargetUnreachable,
     probe,
 )
+from kvfence.check.credentials import Redactor
 from kvfence.check.known import Need
 from kvfence.check.probing import PROBE_S_MAX
+from kvfence.check.target import simple_target
 from kvfence.protocol.errors import OperatorError
 from kvfence.report import CapabilityLearned, Noted
 
@@ -284,3 +288,26 @@ def test_warnings_of_the_target_are_said():
 def test_no_key_is_in_anything_that_is_said():
     found = probed()
     assert not any("key-a" in repr(event) or "key-b" in repr(event) for event in found.events)
+
+
+def test_a_server_that_repeats_keys_does_not_bring_them_into_reports():
+    class Repeating(FakeServer):
+        async def handle(self, request):
+            answer = await super().handle(request)
+            if answer.status == 200:
+                return answer
+            key = request.headers["authorization"].removeprefix("Bearer ")
+            body = json.dumps(
+                {"error": {"message": f"key {key} may not", "code": key, "param": key}}
+            ).encode()
+            return type(answer)(answer.status, body, {"x-key": key})
+
+    keys = {"KEY_A": "sk-first-key", "KEY_B": "sk-second-key"}
+    redactor = Redactor()
+    target = simple_target("http://fake", key_names=list(keys), environ=keys, redactor=redactor)
+    found = Probed(server=Repeating(Setup(advertises=False, has_completions=False)), target=target)
+    found.client = client_to(found.server, target, redactor=redactor)
+    run(found.go())
+    said = b"".join(msgspec.json.encode(event) for event in found.events).decode()
+    assert "key [redacted] may not" in said, "the server was heard"
+    assert not any(key in said for key in keys.values())

@@ -199,3 +199,13 @@ def test_fetch_looks_beside_the_api():
 def test_the_body_of_an_ask_can_be_seen_beforehand():
     client, _ = client_of(good)
     assert client.body_of("a", ASK)["model"] == "m"
+
+
+def test_no_cookie_is_kept():
+    async def go():
+        client, network = client_of(lambda _request: streamed(HELLO, **{"set-cookie": "node=7; Path=/"}))
+        await client.ask("a", ASK)
+        await client.ask("a", ASK)
+        return network.requests
+
+    assert not any("cookie" in request.headers for request in run(go()))

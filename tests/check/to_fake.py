@@ -15,10 +15,10 @@ def fake_target(*names, url="http://fake", **settings):
     return Target(name="fake", address=address_of(url), tenants=tenants, **settings)
 
 
-def client_to(server, target):
+def client_to(server, target, *, redactor=None):
     """The client of a target, with a fake (or any ASGI application) in the network's place."""
     app = server.app if isinstance(server, FakeServer) else server
-    return HttpClient(target, run="run-1", redactor=Redactor(), transport=FakeTransport(app))
+    return HttpClient(target, run="run-1", redactor=redactor or Redactor(), transport=FakeTransport(app))
 
 
 def fake_client(*names, target=None, server=None, **setup):

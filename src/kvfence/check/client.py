@@ -5,6 +5,7 @@ Rules it keeps:
   network did is a Reply, never an exception.
 - Each tenant has a connection pool of its own: no connection ever carries two tenants.
 - Every request says what it is: `User-Agent: kvfence-check/VERSION`, and `X-Kvfence-Run` names the run.
+- No cookie is kept: a load balancer's would hold each tenant on a node of its own, where they never meet.
 - Nothing of the machine's environment (proxies, .netrc) has a part in it that the target does not name.
 """
 
@@ -12,6 +13,7 @@ import asyncio
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Protocol
 
 import httpx
@@ -226,16 +228,27 @@ class HttpClient:
         texts = tuple(
             replace(text, text=redact(text.text)) if text.place == "error" else text for text in reply.texts
         )
-        message = None if reply.message is None else redact(reply.message)
-        return replace(reply, texts=texts, message=message)
+
+        def clean(words: str | None) -> str | None:
+            return None if words is None else redact(words)
+
+        return replace(
+            reply,
+            texts=texts,
+            message=clean(reply.message),
+            error_code=clean(reply.error_code),
+            error_param=clean(reply.error_param),
+        )
 
 
 def _pool(target: Target, tenant: Tenant, transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
     limits = httpx.Limits(max_connections=None, keepalive_expiry=KEEP_ALIVE_S)
     timeout = httpx.Timeout(None, connect=CONNECT_S_MAX)
+    cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     if transport is not None:
-        return httpx.AsyncClient(transport=transport, timeout=timeout, trust_env=False)
+        return httpx.AsyncClient(transport=transport, timeout=timeout, cookies=cookies, trust_env=False)
     return httpx.AsyncClient(
+        cookies=cookies,
         verify=context_of(target.authority, tenant.certificate),
         proxy=target.proxy,
         limits=limits,
