@@ -89,9 +89,13 @@ def test_rules_say_what_they_looked_at():
     assert told == "looked at 2 nodes; not read: decode-2"
 
 
-def test_where_every_figure_is_known_the_rules_pass():
+def test_where_every_node_was_judged_the_rules_pass():
     figures = AUDIT[1].figures
-    run = (started("audit"), NodeRead(node="a", figures=figures), RunEnded(exit_code=0, why="no finding"))
+    run = (
+        started("audit"),
+        NodeRead(node="a", figures=figures, verdict="ok"),
+        RunEnded(exit_code=0, why="none"),
+    )
     assert set(states(suite_of(run)).values()) == {"passed"}
 
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 from kvfence.report.codes import CODES, Code
 from kvfence.report.digest import Digest, Story
-from kvfence.report.events import AnyEvent, FindingMade, NodeRead
-from kvfence.report.exit_codes import DEFAULT_FAIL_ON, OnInconclusive
+from kvfence.report.events import AnyEvent, FindingMade
+from kvfence.report.exit_codes import DEFAULT_FAIL_ON, UNJUDGED, OnInconclusive
 from kvfence.report.finding import Severity, Verdict
 from kvfence.report.plain import counted, listed, plain
 
 FIGURE_RULES = {"KVF101", "KVF102", "KVF103"}
-FIGURES = ("pool_tokens", "context_tokens")
 AUDIT_PREFIX = "KVF1"
 
 
@@ -71,17 +70,13 @@ def cases_of(digest: Digest, on_inconclusive: OnInconclusive, fail_on: Severity)
 
 
 def _audit_cases(digest: Digest, fail_on: Severity) -> Iterator[Case]:
-    lacking = [node.node for node in digest.nodes if not _has_figures(node)]
+    lacking = [node.node for node in digest.nodes if node.verdict in UNJUDGED]
     for code in CODES.values():
         if code.number.startswith(AUDIT_PREFIX):
             made = [
                 one for one in digest.findings if one.finding.code == code.number and one.scenario is None
             ]
             yield _rule_case(code, made, lacking, digest, fail_on)
-
-
-def _has_figures(node: NodeRead) -> bool:
-    return all(name in node.figures for name in FIGURES)
 
 
 def _rule_case(
