@@ -26,6 +26,7 @@ from kvfence.verification import (
     search,
     tell,
 )
+from kvfence.verification.catalogue import UNSEEN
 from kvfence.verification.conformance import check_trace, render_trace
 from kvfence.world import LEAKS, Kind
 from kvfence.world.diagram import draw_svg, draw_text
@@ -186,4 +187,6 @@ def scopes_table() -> Table:
 
 
 def _closes(scope: Scope) -> str:
-    return "yes" if scope.depth is None else f"to depth {scope.depth}"
+    if scope.depth is not None:
+        return f"to depth {scope.depth}"
+    return "not seen yet" if scope.name in UNSEEN else "yes"
