@@ -12,7 +12,8 @@ Rules it keeps:
 How it looks: a text is reduced to its letters, and these to one sequence of words for each alphabet. A marker
 is laid along the sequence at every offset; at each, the words that agree are counted. So words in between
 that are nobody's cost nothing, and a wrong word costs itself. A small model drops a word, or makes it
-another form of the same: so the offset may change once by one, at any place, which costs some bits.
+another form of the same: so the offset may change once by one, at any place, which costs some bits. Where a
+prompt says its marker line after line, a piece may begin in one line and end in the next, at some cost too.
 
 What it does not do: it keeps no text, and it does not know whose request a text answers.
 """
@@ -30,12 +31,14 @@ from kvfence.protocol.errors import invariant
 BITS_MIN = 64
 BITS_TO_CLAIM = 40
 WORDS = 16  # in a marker
-# A false alarm may come from any of the shapes that agreeing words can have, and from looking after each
-# text. Runs number 1 to 8, and for each of them the chances of more words sum to less than twice the first.
-SHAPES_BITS = 4
-# A marker is laid straight (half of the chance) or bent once by one, at one of 15 places, in two directions.
-STRAIGHT_BITS = 1.0
-BENT_BITS = 1 + math.log2(2 * (WORDS - 1))
+# A false alarm may come from any of the shapes that agreeing words can have. Those in r runs may spend one
+# 2-to-the-r-th of the chance, and more words than are needed add less than a tenth of a bit to it.
+_MORE_WORDS_BITS = 0.1
+# A marker is laid straight (half of the chance), or bent once by one, at one of 15 places, in two directions,
+# or wrapped around from its end to its beginning at one of 15 places (a quarter each).
+_STRAIGHT_BITS = 1.0
+_BENT_BITS = 2 + math.log2(2 * (WORDS - 1))
+_WRAPPED_BITS = 2 + math.log2(WORDS - 1)
 # The number of comparisons is doubled at most 64 times; each doubling may spend one 64th of the chance.
 LOOKS_BITS = 6
 # The longest run for which `is_shown` promises that the scan would have claimed what it sees.
@@ -191,18 +194,23 @@ def _agreements(
                 masks[key] = masks.get(key, 0) | 1 << place
         for (number, offset), mask in masks.items():
             if mask.bit_count() >= _WORDS_TO_LOOK_AT:
-                yield number, mask, _bits_of(mask) - STRAIGHT_BITS
-            for beside in (offset - 1, offset + 1):
-                tail = masks.get((number, beside), 0)
+                yield number, mask, _bits_of(mask) - _STRAIGHT_BITS
+            for beside, combined, price in _WAYS:
+                tail = masks.get((number, offset + beside), 0)
                 if tail and mask.bit_count() + tail.bit_count() > _WORDS_TO_LOOK_AT:
-                    bent = _bent(mask, tail)
-                    yield number, bent, _bits_of(bent) - BENT_BITS
+                    both = combined(mask, tail)
+                    yield number, both, _bits_of(both) - price
 
 
 def _bent(head: int, tail: int) -> int:
     """The places that agree when the offset changes at the best place: those of one, then of the other."""
-    below = ((1 << place) - 1 for place in range(1, WORDS))
-    return max(((head & low) | (tail & ~low) for low in below), key=_bits_of)
+    return max(((head & low) | (tail & ~low) for low in _BELOW), key=_bits_of)
+
+
+def _wrapped(head: int, tail: int) -> int:
+    """The places that agree, counted from the best place on, around the marker's end to its beginning."""
+    turned = ((head >> place) | (tail & low) << (WORDS - place) for place, low in enumerate(_BELOW, start=1))
+    return max(turned, key=_bits_of)
 
 
 def _offsets(letters: str) -> int:
@@ -221,4 +229,9 @@ def _bits_of(mask: int) -> float:
         return 0.0
     runs = (mask & ~(mask << 1)).bit_count()
     shapes = math.comb(words - 1, runs - 1) * math.comb(WORDS + 1 - words, runs)
-    return _MATCH_BITS[words] - math.log2(shapes) - SHAPES_BITS - LOOKS_BITS
+    return _MATCH_BITS[words] - math.log2(shapes) - runs - _MORE_WORDS_BITS - LOOKS_BITS
+
+
+_BELOW = tuple((1 << place) - 1 for place in range(1, WORDS))
+# (how far the other offset is, what is made of the two, its price)
+_WAYS = ((-1, _bent, _BENT_BITS), (1, _bent, _BENT_BITS), (WORDS, _wrapped, _WRAPPED_BITS))

@@ -42,6 +42,14 @@ def test_a_server_that_refuses_under_load_is_inconclusive():
     assert outcome.verdict is Verdict.INCONCLUSIVE
 
 
+def test_markers_that_are_lost_at_once_are_suspect():
+    """Tokens of all answers went to one client: no piece is long enough to be another's for sure."""
+    outcome, _ = played(SCENARIO, lambda sent: copying(sent) if sent.ask.mark == "control" else deaf(sent))
+    assert outcome.verdict is Verdict.SUSPECT
+    assert outcome.sightings[0].code == "KVF206"
+    assert outcome.p_value < 0.001
+
+
 def test_one_key_is_one_tenant_and_still_looks():
     with pytest.raises(ForeignMarkerSeen):
         played(SCENARIO, Leaking(), tenants=("a",))

@@ -189,10 +189,10 @@ def judged(
     what: str,
     notes: tuple[str, ...] = (),
 ) -> Outcome:
-    """Calm, unless answers under the scenario's load lose their own marker more often than under plain load.
+    """Calm, unless answers under the scenario's load lose their own marker more often than their control.
 
-    `beside` is the A/A control: as many requests at once, without what the scenario does. A lost marker is no
-    leak; it is suspect at most, and only if Fisher's test says so.
+    `beside` is that control: as many requests at once, without what the scenario does, or the serial ones. A
+    lost marker is no leak; it is suspect at most, and only if Fisher's test says so.
     """
     outcome = calm(bench, probes, control, notes=notes)
     if not (probes.answered and beside.answered):
@@ -209,7 +209,7 @@ def judged(
 
 def _suspect(bench: Bench, probes: Tally, beside: Tally, p_value: float, *, key: str, what: str) -> Outcome:
     said = (
-        f"{what}: {probes.lost} of {probes.answered} answers lost their own marker; under plain load "
+        f"{what}: {probes.lost} of {probes.answered} answers lost their own marker; of the controls "
         f"{beside.lost} of {beside.answered} did"
     )
     sighting = Sighting(
