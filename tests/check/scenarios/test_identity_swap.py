@@ -59,11 +59,18 @@ def test_a_cache_that_never_hits_or_always_does():
     assert swap(Cache(lambda _model, _text: 1))[0].verdict is Verdict.INCONCLUSIVE
 
 
-def test_one_model_is_not_tested_and_costs_nothing():
+def test_one_model_is_tested_by_beginnings_alone():
     outcome, bench = swap(Cache(), models=("base",))
-    assert outcome.verdict is Verdict.NOT_TESTED
-    assert bench.asked == []
-    assert SCENARIO.cost(bench.known, bench.size).requests == 0
+    assert outcome.verdict is Verdict.NO_EVIDENCE
+    assert len(bench.asked) == 20
+    assert "one model" in outcome.notes[0]
+    assert swap(Cache(caches=False), models=("base",))[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_key_without_what_stands_before_a_page_is_exposed():
+    outcome, _ = swap(Cache(lambda model, text: (model, text[-400:])), models=("base",))
+    assert outcome.verdict is Verdict.EXPOSED
+    assert outcome.sightings[0].subject_key == "chain"
 
 
 def test_without_counts():

@@ -1,7 +1,7 @@
-"""identity-swap: the same tokens asked of another model or adapter of the same server.
+"""identity-swap: the same tokens under another identity: another model or adapter, or another beginning.
 
-A cache key that leaves out what changes the keys and values (the adapter, the weights, the dtype) gives the
-second model the first one's pages. It shows where the server counts cached tokens.
+A cache key that leaves out what changes the keys and values (the adapter, the weights, the dtype, what stands
+before a page) gives a request the pages of another one. It shows where the server counts cached tokens.
 
 Rules it keeps:
 - The first model's own repeat has to hit, or nothing was there to be taken; a fresh prompt to the second
@@ -18,6 +18,7 @@ from kvfence.check.known import Known, Need
 from kvfence.check.reply import Failure, Reply
 from kvfence.check.scenario import Bench, Hazard, Outcome, Scenario, Sighting, Size
 from kvfence.check.scenarios.filler import filler, nonce
+from kvfence.check.scenarios.identity_chain import Chained, chain_cost, play_chain
 from kvfence.check.scenarios.saying import co_residence
 from kvfence.check.statistics import lower_share
 from kvfence.report import Cost, Severity, Verdict
@@ -43,14 +44,15 @@ class Tally:
 
 
 def cost(known: Known, size: Size) -> Cost:
-    """Four requests a round; nothing where there is one model."""
+    """Five requests a round for beginnings; four more where there is another model."""
     asks = ASKS * ROUNDS * size.rounds if other_of(known) else 0
-    return Cost(
+    swaps = Cost(
         requests=asks,
         prompt_tokens=asks * PROMPT_TOKENS,
         completion_tokens=asks * ANSWER_TOKENS,
         seconds=asks * 10.0,
     )
+    return swaps + chain_cost(size.rounds)
 
 
 def other_of(known: Known) -> str | None:
@@ -59,15 +61,55 @@ def other_of(known: Known) -> str | None:
 
 
 async def run(bench: Bench) -> Outcome:
-    """Prime with one model, ask the other, and look at what was cached."""
+    """Swap beginnings, then models, and look at what was cached."""
+    chained = await play_chain(bench)
+    if chained.hits >= HITS_MIN and not chained.fresh:
+        return _behind_another(chained)
     other = other_of(bench.known)
     if other is None:
-        why = f"the server lists one model; there is no other identity to swap to. {NOT_IMAGES}"
-        return Outcome(verdict=Verdict.NOT_TESTED, why=why)
+        return _one_model(bench, chained)
     tally = Tally()
     for _ in range(ROUNDS * bench.size.rounds):
         await _round(bench, other, tally)
     return _outcome(bench, other, tally)
+
+
+def _one_model(bench: Bench, chained: Chained) -> Outcome:
+    is_blind = not chained.repeats or chained.hits
+    return Outcome(
+        verdict=Verdict.INCONCLUSIVE if is_blind else Verdict.NO_EVIDENCE,
+        why=(
+            f"{chained.hits} of {chained.rounds} prompts were cached behind another beginning, "
+            f"{chained.repeats} of their own repeats"
+        ),
+        opportunities=chained.rounds,
+        sensitivity=lower_share(chained.repeats, chained.rounds),
+        co_residence=co_residence(bench.known),
+        smallest_effect=f"{HITS_MIN} hits in {chained.rounds} prompts",
+        notes=("the server lists one model: no other was swapped to", NOT_IMAGES),
+    )
+
+
+def _behind_another(chained: Chained) -> Outcome:
+    what = (
+        f"{chained.hits} of {chained.rounds} prompts whose beginning was never sent were mostly cached: the "
+        "cache key leaves out what stands before a page"
+    )
+    sighting = Sighting(
+        code="KVF207",
+        severity=Severity.HIGH,
+        what=what,
+        subject_key="chain",
+        evidence={"rounds": chained.rounds, "hits": chained.hits, "repeat_hits": chained.repeats},
+        rival="a cache that reuses pages behind another beginning on purpose, and corrects them",
+    )
+    return Outcome(
+        verdict=Verdict.EXPOSED,
+        why=what,
+        opportunities=chained.rounds,
+        sightings=(sighting,),
+        notes=(NOT_IMAGES,),
+    )
 
 
 async def _round(bench: Bench, other: str, tally: Tally) -> None:
@@ -156,11 +198,11 @@ def _outcome(bench: Bench, other: str, tally: Tally) -> Outcome:
 
 SCENARIO = Scenario(
     name="identity-swap",
-    what="the same tokens under another model or adapter of the server's list",
+    what="the same tokens under another model or adapter of the server's list, or behind another beginning",
     hazard=Hazard.ORDINARY,
     classes=("key-omits-identity",),
-    oracle="cached tokens for a prompt that only the other model was ever sent",
-    control="the first model's repeat, which must hit; a fresh prompt to the second, which must not",
+    oracle="cached tokens for words that only another model, or another beginning, was sent with",
+    control="the first prompt's repeat, which must hit; a fresh prompt to the second model, which must not",
     codes=("KVF207",),
     cost=cost,
     run=run,
