@@ -11,8 +11,7 @@ from tests.check.to_fake import fake_client
 from tests.check.virtual import run
 
 from kvfence.check.asks import Ask
-from kvfence.check.known import TokenCounter
-from kvfence.check.tokens import by_bytes, calibrated, ids_of, learn_counter, prompt_of, words_of
+from kvfence.check.tokens import calibrated, ids_of, learn_counter, words_of
 from kvfence.check.tokens_words import MORE_WORDS, WORDS
 
 RNG_SEED = 7
@@ -93,24 +92,6 @@ def test_bare_counts_get_their_template_from_whole_requests():
     assert counter.count("animal answer") == 22
     alone = counter_of(words_in, around=measuring(lambda _text: None))
     assert alone.count("animal answer") == 2
-
-
-@pytest.mark.parametrize("tokens", [50, 51, 1_000, 30_011])
-def test_a_prompt_of_a_wanted_length(tokens):
-    counter = counter_of(lambda text: words_in(text) + 11)
-    prompt = prompt_of(tokens, rng(), counter, around=lambda filler: f"animal {filler} answer")
-    assert counter.count(prompt) == tokens
-    assert prompt.startswith("animal ")
-
-
-def test_a_prompt_by_a_rough_counter_is_near():
-    counter = by_bytes()
-    assert abs(counter.count(prompt_of(2_000, rng(), counter)) - 2_000) < 10
-
-
-def test_a_frame_that_is_too_long_holds_nothing():
-    counter = TokenCounter(count=words_in, how="usage", error=0.0)
-    assert prompt_of(2, rng(), counter, around=lambda filler: f"a b c {filler}").strip() == "a b c"
 
 
 @pytest.mark.parametrize(

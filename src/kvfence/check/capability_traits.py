@@ -34,7 +34,6 @@ class Timing:
     short_ttft_s: float
     noise_floor_s: float
     is_same: bool
-    is_same_batched: bool
 
 
 async def has_logprobs(probing: Probing) -> bool:
@@ -93,12 +92,9 @@ async def timing(probing: Probing) -> Timing | None:
     how = f"{len(times)} equal short requests, one at a time, after one that was not counted"
     probing.say("short_ttft_s", round(short, 4), f"the median of {how}")
     probing.say("noise_floor_s", round(floor, 4), f"from the fastest to the slowest of {how}")
-    return Timing(
-        short_ttft_s=short,
-        noise_floor_s=floor,
-        is_same=_same(probing, "deterministic", serial, serial, "one at a time"),
-        is_same_batched=_same(probing, "deterministic_batched", serial[:1], list(batched), "all at once"),
-    )
+    is_same = _same(probing, "deterministic", serial, serial, "one at a time")
+    _same(probing, "deterministic_batched", serial[:1], list(batched), "all at once")
+    return Timing(short_ttft_s=short, noise_floor_s=floor, is_same=is_same)
 
 
 def _same(probing: Probing, name: str, first: list[Reply], others: list[Reply], how: str) -> bool:

@@ -30,7 +30,6 @@ BYTES_OF_A_TOKEN = 4
 SHORT_WORDS = 16
 SAMPLE_WORDS = 256
 FEW_WORDS = 96
-CORRECTIONS_MAX = 8
 # Ids that are ordinary tokens in every vocabulary of today: above the bytes and the control tokens, below the
 # smallest vocabulary's end.
 IDS_FROM, IDS_TO = 1_000, 20_000
@@ -59,32 +58,6 @@ def words_of(tokens: int, rng: random.Random) -> str:
 def ids_of(tokens: int, rng: random.Random) -> tuple[int, ...]:
     """Return a prompt of so many ordinary token ids."""
     return tuple(rng.choices(range(IDS_FROM, IDS_TO), k=tokens))
-
-
-def prompt_of(
-    tokens: int,
-    rng: random.Random,
-    counter: TokenCounter,
-    *,
-    around: Callable[[str], str] = lambda filler: filler,
-) -> str:
-    """Return a prompt that counts as `tokens`, as nearly as words allow. `around` puts filler into a frame.
-
-    The frame alone may be longer than wanted; then it holds no filler.
-    """
-    bare = counter.count(around(""))
-    words = words_of(max(0, tokens - bare), rng).split(" ")
-    for _ in range(CORRECTIONS_MAX):
-        prompt = around(" ".join(words))
-        over = counter.count(prompt) - tokens
-        if over == 0 or (over > 0 and not words[0]):
-            return prompt
-        if over > 0:
-            words = words[: max(0, len(words) - over)] or [""]
-        else:
-            words += words_of(-over, rng).split(" ")
-            words = [word for word in words if word]
-    return around(" ".join(words))
 
 
 def by_bytes() -> TokenCounter:
