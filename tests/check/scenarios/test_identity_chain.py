@@ -9,9 +9,9 @@ from kvfence.check.scenarios.identity_chain import (
     MIDDLE_TOKENS,
     ROUNDS,
     chain_cost,
+    middle_of,
     play_chain,
     two_beginnings,
-    with_and_without_middle,
 )
 
 
@@ -59,7 +59,12 @@ def test_two_beginnings_are_the_same_sentences_in_another_order():
     assert one[-300:] == other[-300:]
 
 
-def test_a_middle_is_a_whole_number_of_pages():
-    long, cut = with_and_without_middle(random.Random(1), count_words)
+def test_a_middle_is_a_whole_number_of_pages_as_the_server_counts():
+    middle = middle_of(random.Random(1), lambda text: round(1.1 * count_words(text)))
+    long, cut = middle.prompts(random.Random(2))
+    assert count_words(long) - count_words(cut) != MIDDLE_TOKENS
+    middle.learn(*(answered("x", prompt_tokens=20 + count_words(text)) for text in (long, cut)))
+    long, cut = middle.prompts(random.Random(3))
     assert count_words(long) - count_words(cut) == MIDDLE_TOKENS
     assert (long[:80], long[-300:]) == (cut[:80], cut[-300:])
+    assert long[-900:] == cut[-900:], "the words before the end are the same, too"

@@ -26,8 +26,11 @@ ASKS = 5  # one beginning, the other, and the first again; with a middle, and wi
 SENTENCES = 12
 TAIL_SENTENCES = 40
 MIDDLE_TOKENS = 256  # a whole number of pages of any usual size
-PROMPT_TOKENS = 720
+JOINT_TOKENS = 144  # more than a page of any usual size
+PADDING_TOKENS = 40  # of the middle: room to correct it by what the server counts
+PROMPT_TOKENS = 1_024
 ANSWER_TOKENS = 8
+_PAD = " so"
 HIT_SHARE = 0.7  # a start that both prompts have is less
 
 
@@ -62,25 +65,53 @@ def two_beginnings(rng: Random) -> tuple[str, str]:
     return f"{' '.join(head)} {tail}", f"{' '.join(other)} {tail}"
 
 
-def with_and_without_middle(rng: Random, count: Callable[[str], int]) -> tuple[str, str]:
-    """Two prompts of one start and one end, of which the first has a middle of MIDDLE_TOKENS, too."""
-    start, end = (" ".join(sentence(rng) for _ in range(length)) for length in (SENTENCES, TAIL_SENTENCES))
-    middle = filler(MIDDLE_TOKENS, rng, count)
-    middle += " so" * max(MIDDLE_TOKENS - count(middle), 0)
-    return f"{start} {middle} {end}", f"{start} {end}"
+@dataclass(slots=True)
+class Middle:
+    """What one prompt has and the other leaves out: `padding` small words make it a whole number of pages.
+
+    It ends as the start does, over more than a page: so the page in which the end begins holds the same words
+    in both prompts, wherever pages begin.
+    """
+
+    joint: str
+    words: str
+    padding: int
+
+    def prompts(self, rng: Random) -> tuple[str, str]:
+        """A new pair, with the middle and without it."""
+        start, end = (
+            " ".join(sentence(rng) for _ in range(length)) for length in (SENTENCES, TAIL_SENTENCES)
+        )
+        middle = self.words + _PAD * self.padding
+        return f"{start} {self.joint} {middle} {self.joint} {end}", f"{start} {self.joint} {end}"
+
+    def learn(self, long: Reply, cut: Reply) -> None:
+        """Correct the padding by what the server itself counts."""
+        counted, without = long.usage.prompt_tokens, cut.usage.prompt_tokens
+        if counted is not None and without is not None:
+            self.padding = max(0, self.padding + MIDDLE_TOKENS - (counted - without))
+
+
+def middle_of(rng: Random, count: Callable[[str], int]) -> Middle:
+    """A middle of MIDDLE_TOKENS by the run's own count."""
+    joint = filler(JOINT_TOKENS, rng, count)
+    words = filler(MIDDLE_TOKENS - JOINT_TOKENS - PADDING_TOKENS, rng, count)
+    return Middle(joint, words, max(MIDDLE_TOKENS - count(f"{words} {joint}"), 0))
 
 
 async def play_chain(bench: Bench) -> Chained:
     """Prime with one, ask with the other, and repeat the first; then the same around a middle."""
     chained = Chained()
+    middle = middle_of(bench.random, bench.known.counter.count)
     for _ in range(ROUNDS * bench.size.rounds):
         one, other = two_beginnings(bench.random)
-        long, cut = with_and_without_middle(bench.random, bench.known.counter.count)
+        long, cut = middle.prompts(bench.random)
         first = await _ask(bench, one, "control")
         swapped = await _ask(bench, other, "probe")
         again = await _ask(bench, one, "control")
-        await _ask(bench, long, "filler")
+        with_middle = await _ask(bench, long, "filler")
         without = await _ask(bench, cut, "probe")
+        middle.learn(with_middle, without)
         hits = [_is_hit(reply) for reply in (first, swapped, without, again)]
         if None not in hits:
             chained.rounds += 1
