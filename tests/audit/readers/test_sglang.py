@@ -152,6 +152,21 @@ def test_pools_of_a_hybrid_are_told_apart_and_no_allocation_is_taken_for_the_poo
     assert figures(one) == {"pool_tokens": 275360, "swa_pool_tokens": 200288}
 
 
+def test_the_draft_models_pool_is_told_apart():
+    sizes = (
+        "[x TP0] KV Cache is allocated. #tokens: 275328, K size: 8.38 GB, V size: 5.59 GB",
+        "[x TP0] KV Cache is allocated. #tokens: 65536, K size: 0.38 GB, V size: 0.59 GB",
+        final(275328, " TP0"),
+    )
+    drafting = "server_args=ServerArgs(speculative_algorithm='EAGLE', x=1)"
+    one = node(drafting, *sizes)
+    assert figures(one) == {"pool_tokens": 275328, "context_tokens": 128000, "draft_pool_tokens": 65536}
+    assert settings(one) == {"speculative": "EAGLE"}
+    assert "draft_pool_tokens" not in figures(
+        node("server_args=ServerArgs(speculative_algorithm=None)", *sizes)
+    )
+
+
 def test_two_allocations_without_a_final_line_are_not_guessed_at():
     one = node(
         "[x TP0] KV Cache is allocated. #tokens: 200288, K size: 1 GB",

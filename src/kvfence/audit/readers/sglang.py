@@ -4,30 +4,27 @@ What misleads, and what this reader does about it:
 - `max_req_input_len` is the limit that the engine enforces: min(context, pool) less a small reserve.
 - The pool is what the last `max_total_num_tokens` says, the minimum over the ranks, never times `dp_size`.
 - `KV Cache is allocated` stands once a pool: where a rank printed several sizes, none of them is taken.
-- `max_total_tokens` (a flag) bounds the pool and is not it. The sliding-window pool is told apart. HiCache
-  (host memory) adds nothing.
+- `max_total_tokens` (a flag) bounds the pool and is not it. Sliding-window and draft pools are told apart.
+  HiCache (host memory) adds nothing.
 - `/v1/models` shows the model's context, which is what is advertised, not what fits.
 - `max_context_length` of the old gRPC answers held the pool; it is taken only from versions known for that.
 """
 
 from collections.abc import Iterator
 
-from kvfence.audit.page import Page, field, flag, items, least, whole, whole_text, word
+from kvfence.audit.page import Page, field, flag, items, least, whole, word
 from kvfence.audit.readers.interface import (
     Reader,
-    form,
     is_owned_by,
     model_cards,
-    put_smallest,
-    smallest,
 )
+from kvfence.audit.readers.sglang_log import FORMS, ROLES, read_log
 from kvfence.audit.reading import (
     ADVERTISED,
     CONTEXT,
     LARGEST,
     PAGE,
     POOL,
-    SWA_POOL,
     Material,
     Notebook,
     Reading,
@@ -38,7 +35,6 @@ ENGINE = "sglang"
 RESERVE_TOKENS = 6  # max_req_input_len = min(context - 1, pool - 1) - 5
 OWN_FIELDS = ("max_req_input_len", "disaggregation_mode", "max_total_num_tokens")
 POOL_IN_CONTEXT_FIELD_BELOW = "0.5.4"
-ROLES = {"prefill": "prefill", "decode": "decode", "null": "server", "none": "server", "unified": "server"}
 DEFERRED = "sglang:decode_deferred_kv_release_total"
 
 SETTINGS = (
@@ -47,37 +43,9 @@ SETTINGS = (
     ("kv_canary", "kv_canary"),
     ("allow_auto_truncate", "auto_truncate"),
     ("enable_hierarchical_cache", "hicache"),
+    ("speculative_algorithm", "speculative"),
     ("dp_size", "dp_size"),
     ("max_total_tokens", "max_total_tokens"),
-)
-
-FORMS = (
-    form("args", "server_args=", r"server_args=", is_start=True),
-    form("mode", "disaggregation_mode=", r"disaggregation_mode=['\"]?(?P<mode>[a-z]+)", is_identity=True),
-    form("final", "max_total_num_tokens=", r"max_total_num_tokens=(?P<n>\d+)"),
-    form("context", "context_len=", r"(?<![\w])context_len=(?P<n>\d+)"),
-    form("context_flag", "context_length=", r"(?<![\w])context_length=(?P<n>\d+)", is_mark=False),
-    form("context_option", "--context-length", r"--context-length[ =](?P<n>\d+)(?!\S)", is_mark=False),
-    form("options", "--max-total-tokens", r"--context-length[ =]\d+ .*--max-total-tokens[ =]\d"),
-    form("hybrid", "full_layer_tokens=", r"full_layer_tokens=(?P<n>\d+), swa_layer_tokens=(?P<swa>\d+)"),
-    form("dsv4", "DSv4 memory calculation", r"DSv4 memory calculation:.*\bfull_token=(?P<n>\d+)"),
-    form("allocated", "KV Cache is allocated", r"KV Cache is allocated\..*#tokens: (?P<n>\d+)"),
-    form(
-        "warning", "KV pool holds", r"KV pool holds (?P<n>\d+) tokens, fewer than --context-length (?P<c>\d+)"
-    ),
-    form(
-        "over_pool",
-        "exceeds the maximum allowed",
-        r"exceeds the maximum allowed length \((?P<n>\d+) tokens\)",
-    ),
-    form("capped", "max_running_requests is capped", r"max_running_requests is capped to (?P<n>\d+)"),
-    form("prefill_batch", "Prefill batch", r"Prefill batch[.,]? ?#"),
-    form("decode_batch", "Decode batch", r"Decode batch[.,]? ?#"),
-    form("page", "page_size=", r"(?<![\w])page_size=(?P<n>\d+)", is_mark=False),
-    form("checksum", "enable_kv_checksum=", r"disaggregation_enable_kv_checksum=(?P<v>True|False)"),
-    form("canary", "kv_canary=", r"kv_canary=['\"]?(?P<v>none|log|raise)\b"),
-    form("truncate", "allow_auto_truncate=", r"allow_auto_truncate=(?P<v>True|False)"),
-    form("backend", "transfer_backend=", r"disaggregation_transfer_backend=['\"](?P<v>\w+)"),
 )
 
 
@@ -99,7 +67,7 @@ def read(material: Material) -> tuple[Reading, ...]:
     for page in material.pages:
         if is_owned_by(page, ENGINE):
             _read_models(notebook, page)
-    _read_log(notebook, material)
+    read_log(notebook, material.hits)
     _context_from_limit(notebook)
     if notebook.figures.get("set.hicache") is not None and notebook.figures["set.hicache"].value is True:
         notebook.note("HiCache holds KV in host memory: it adds nothing to what one request can have")
@@ -174,56 +142,6 @@ def _read_models(notebook: Notebook, page: Page) -> None:
     advertised = least(whole(card.get("max_model_len")) for card in model_cards(page))
     notebook.put_of(page, ADVERTISED, advertised, "max_model_len")
     notebook.put_of(page, CONTEXT, advertised, "max_model_len")
-
-
-def _read_log(notebook: Notebook, material: Material) -> None:
-    hits = material.hits
-    put_smallest(notebook, hits, "over_pool", LARGEST, read=whole_text)
-    put_smallest(notebook, hits, "final", POOL, read=whole_text)
-    put_smallest(notebook, hits, "warning", POOL, read=whole_text)
-    put_smallest(notebook, hits, "hybrid", SWA_POOL, group="swa", read=whole_text)
-    put_smallest(notebook, hits, "hybrid", POOL, read=whole_text)
-    put_smallest(notebook, hits, "dsv4", POOL, read=whole_text)
-    _read_allocated(notebook, material)
-    for name in ("context", "context_flag", "context_option"):
-        put_smallest(notebook, hits, name, CONTEXT, read=whole_text)
-    put_smallest(notebook, hits, "warning", CONTEXT, group="c", read=whole_text)
-    put_smallest(notebook, hits, "page", PAGE, read=whole_text)
-    put_smallest(notebook, hits, "capped", "set.max_running_requests", read=whole_text)
-    mode = hits.latest("mode")
-    if mode is not None:
-        notebook.role = notebook.role or ROLES.get(mode.groups["mode"].lower())
-        notebook.put_line(hits.log, mode, "set.disaggregation_mode", mode.groups["mode"].lower())
-    for name, setting in (("checksum", "kv_checksum"), ("truncate", "auto_truncate")):
-        hit = hits.latest(name)
-        if hit is not None:
-            notebook.put_line(hits.log, hit, f"set.{setting}", hit.groups["v"] == "True")
-    for name, setting in (("canary", "kv_canary"), ("backend", "transfer_backend")):
-        hit = hits.latest(name)
-        if hit is not None:
-            notebook.put_line(hits.log, hit, f"set.{setting}", hit.groups["v"])
-    if hits.has("dsv4") and notebook.role == "prefill" and not notebook.has(LARGEST):
-        notebook.note(
-            "a DeepSeek V4 prefill node may be limited by its sliding-window pool, a tenth of the full one, "
-            "which this log does not print: ask /server_info for max_req_input_len"
-        )
-
-
-def _read_allocated(notebook: Notebook, material: Material) -> None:
-    """Take these lines only where each rank printed one size, which then is the pool."""
-    hits = material.hits
-    if notebook.has(POOL) or not hits.has("allocated"):
-        return
-    sizes = hits.every("allocated")
-    if len(sizes) > len(hits.last("allocated")):
-        notebook.note(
-            "the log prints the sizes of several pools and no max_total_num_tokens: which of them bounds a "
-            "request cannot be told"
-        )
-        return
-    found = smallest(sizes, "n", whole_text)
-    if found is not None:
-        notebook.put_line(hits.log, found[0], POOL, found[1])
 
 
 def _context_from_limit(notebook: Notebook) -> None:
