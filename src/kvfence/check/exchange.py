@@ -138,7 +138,8 @@ def trouble_of(error: httpx.TransportError, redact: Callable[[str], str]) -> Tro
         # With TLS 1.3 a server refuses a client's certificate only after the handshake, at the first read.
         return Trouble(Failure.TLS, redact(str(tls) or words))
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | httpx.PoolTimeout):
-        return Trouble(Failure.CONNECT, words)
+        told = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
+        return Trouble(Failure.CONNECT, redact(told[-1]) if told else words)
     if isinstance(error, httpx.TimeoutException):
         return Trouble(Failure.TIMEOUT, words)
     return Trouble(Failure.CUT, words)
