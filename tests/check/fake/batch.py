@@ -190,11 +190,15 @@ class Decoder:
         self._places.update((at, (row.words[:8], row.number)) for at, row in enumerate(batch))
 
     def _step_late(self, row):
-        """A step that was launched before the row ended writes once more, into a page that is not its any more."""
+        """Two steps that were launched before the row ended write into a page that is not its any more."""
         delay = self.rules.late_steps()
         ordinal, offset = divmod(row.slots + len(row.made), self.setup.page_tokens)
         if delay and row.made and ordinal < len(row.pages):
-            self._late.append((self._steps + delay, row.pages[ordinal], offset, row.made[-1], row.number))
+            word, due = row.made[-1], self._steps + delay
+            self._late += [
+                (due, row.pages[ordinal], at % self.setup.page_tokens, word, row.number)
+                for at in (offset, offset + 1)
+            ]
 
     def _land_late(self):
         while self._late and self._late[0][0] <= self._steps:

@@ -154,7 +154,7 @@ class Engine(Decoder):
         seconds = clock.prefill_s(len(row.words)) - clock.prefill_s(row.cached_tokens) + clock.a_s
         chunks = max(1, math.ceil(seconds / CHUNK_S))
         pages = math.ceil(len(row.words) / size)
-        posted = self.rules.pages_posted(pages)
+        posted = self.rules.pages_posted(row.number, pages, len(self.live))
         done = len(row.matched)
         # Short prompts are computed beside each other, in one pass; long ones take turns.
         turn = nullcontext() if len(row.words) <= PASS_TOKENS else self._turn

@@ -24,10 +24,10 @@ class CrashWithoutLimit(Rules):
 
 
 class ShortTransfer(Rules):
-    """The last page of a prompt of several is never sent."""
+    """Beside others, the last page of every third prompt is never sent, and done is said all the same."""
 
-    def pages_posted(self, pages):
-        return max(1, pages - 1)
+    def pages_posted(self, number, pages, live):
+        return pages - 1 if number % 3 == 0 and live > 1 else pages
 
 
 class WriterGoesOn(Rules):

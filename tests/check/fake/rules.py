@@ -28,7 +28,7 @@ class Rules:
         return limit // 2
 
     # ---- lifetime
-    def pages_posted(self, pages):
+    def pages_posted(self, number, pages, live):
         """How many of a prompt's pages are written before it is called written."""
         return pages
 

@@ -122,8 +122,9 @@ async def late(talk, seconds, *words):
 async def short_transfer(talk):
     await fill(talk, rounds=20)
     for at in range(16):
-        heard = await talk.ask(FILLER * 20 + "rain " * at + "Reply ONLY: mine", "b")
-        if heard.text != "mine":
+        prompts = [f"{n} " + FILLER * 20 + "rain " * at + "Reply ONLY: mine" for n in range(3)]
+        heard = await asyncio.gather(*(talk.ask(prompt, "b") for prompt in prompts))
+        if any(answer.text != "mine" for answer in heard):
             return talk.server.engine.foreign_reads > 0
     return False
 
