@@ -239,13 +239,15 @@ def test_a_model_that_is_not_there():
         probed(target=fake_target("a", model="toy-9"))
 
 
-def test_several_models_want_a_name():
+def test_several_models_want_a_name_unless_the_url_names_a_deployment():
     class Two(FakeServer):
         def _models(self):
             answer = super()._models()
             body = answer.body.replace(b'"data": [', b'"data": [{"id": "toy-2"}, ')
             return type(answer)(200, body, answer.headers)
 
+    azure = "http://fake/openai/deployments/mine?api-version=2026-01-01"
+    assert probed(server=Two(Setup()), target=fake_target("a", url=azure)).known.model == "toy-1"
     server = Two(Setup())
     with pytest.raises(OperatorError, match=r"serves 2 models.*--model.*toy-2, toy-1"):
         probed(server=server)

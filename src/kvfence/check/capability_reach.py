@@ -65,6 +65,8 @@ def listed_models(reply: Reply) -> dict[str, Mapping[str, object]]:
 def choose_model(probing: Probing, listed: list[str]) -> str | None:
     """Return the model to ask: the one that the user names, or the only one that there is."""
     wanted = probing.target.model
+    if probing.target.address.is_azure_deployment:
+        return wanted  # the deployment is in the path; the list has every model of the account
     if wanted is not None:
         if listed and wanted not in listed:
             probing.note(f"the server lists {_some(listed)}, and not {wanted}; it is asked all the same")
@@ -77,7 +79,7 @@ def choose_model(probing: Probing, listed: list[str]) -> str | None:
     if listed:
         probing.say("model", listed[0], "the only one that the server lists")
         return listed[0]
-    return None  # an Azure deployment, or a server that serves one and needs no name
+    return None  # a server that serves one model and needs no name
 
 
 def _some(names: list[str]) -> str:
