@@ -39,8 +39,9 @@ class Probed:
         self.target = target or fake_target(*(names or TWO))
         self.client = client_to(self.server, self.target)
 
-    async def go(self):
-        self.known = await probe(self.client, self.target, self.events.append, rng=random.Random(5))
+    async def go(self, *, is_brief=False):
+        rng = random.Random(5)
+        self.known = await probe(self.client, self.target, self.events.append, rng=rng, is_brief=is_brief)
         await self.client.aclose()
 
     @property
@@ -81,6 +82,17 @@ def test_a_probe_is_tiny_and_ordinary():
     found = probed()
     assert found.server.requests <= PROBE_COST.requests
     assert max(event.at_s for event in found.events) < PROBE_COST.seconds
+
+
+def test_a_brief_probe_asks_less_and_says_what_it_left_out():
+    whole = probed("a", target=fake_target("a", url="http://127.0.0.1"))
+    brief = Probed("a", target=fake_target("a", url="http://127.0.0.1"))
+    run(brief.go(is_brief=True))
+    assert brief.server.requests < 0.7 * whole.server.requests
+    for name in ("logprobs", "echo", "token_ids", "obeys", "co_residence"):
+        assert "short one" in brief.how[name]
+    assert brief.known.has < whole.known.has
+    assert brief.known.context_tokens == whole.known.context_tokens
 
 
 def test_events_come_in_order_as_things_are_learned():

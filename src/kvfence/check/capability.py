@@ -39,6 +39,8 @@ ENORMOUS_TOKENS = 100_000_000
 ENORMOUS_WAIT_S = 10.0
 # From here on an error of one word in a thousand is more than the margins of a test at the limit.
 LONG_CONTEXT_TOKENS = 32_768
+# What the shortest profile can do without.
+NOT_IN_BRIEF = frozenset(("logprobs", "echo", "token_ids", "obeys"))
 # What the probe uses at most, for the plan: it is the same for every target.
 PROBE_COST = Cost(requests=90, prompt_tokens=16_000, completion_tokens=500, seconds=60.0)
 
@@ -51,8 +53,11 @@ async def probe(
     emit: Callable[[AnyEvent], None],
     *,
     rng: random.Random | None = None,
+    is_brief: bool = False,
 ) -> Known:
     """Learn what there is to know, and say it as CapabilityLearned events.
+
+    `is_brief` leaves out what the scenarios of the shortest profile can do without; their needs stay unmet.
 
     `rng` draws the probe's texts; without one they are new each time, so that no cache of the server knows
     them from an earlier run.
@@ -69,14 +74,15 @@ async def probe(
     reached = await reach(probing)
     if reached.is_other_model:
         return Known(model=reached.model, has=frozenset(), counter=by_bytes())
-    return await _Steps(probing, reached).go()
+    return await _Steps(probing, reached, is_brief=is_brief).go()
 
 
 class _Steps:
     """The steps after the first contact, each of which a probe that is late leaves out."""
 
-    def __init__(self, probing: Probing, reached: Reached) -> None:
+    def __init__(self, probing: Probing, reached: Reached, *, is_brief: bool) -> None:
         self._probing = probing
+        self._is_brief = is_brief
         self._reached = reached
         self._has = {need for need, is_met in _plain_needs(probing.target, reached).items() if is_met}
 
@@ -91,12 +97,14 @@ class _Steps:
         context, context_from = await _context(probing, reached)
         self._add(Need.CONTEXT, is_met=context is not None)
         counter = await _counter(probing, context)
-        residence = None if self._is_late("co_residence") else await settle(probing)
+        residence = None if self._leaves_out("co_residence") else await settle(probing)
         if residence is not None:
             probing.say("cached_tokens", residence.has_counts, "in the usage of repeated requests")
             self._add(Need.CACHED_TOKENS, is_met=residence.has_counts)
         await self._need(Need.TWO_TENANTS, "two_tenants", are_two_tenants)
-        timed = None if self._is_late("noise_floor_s") else await timing(probing)
+        timed = (
+            None if self._leaves_out("noise_floor_s") else await timing(probing, has_batch=not self._is_brief)
+        )
         self._add(Need.DETERMINISM, is_met=timed is not None and timed.is_same)
         await self._need(Need.OBEDIENCE, "obeys", obeys)
         return Known(
@@ -117,13 +125,20 @@ class _Steps:
         if need is not None and is_met:
             self._has.add(need)
 
-    def _is_late(self, name: str) -> bool:
+    def _leaves_out(self, name: str) -> bool:
+        """Whether a step is left out, said with its reason."""
+        target = self._probing.target
+        is_one_server = target.address.is_loopback and not target.nodes
         if self._probing.is_late:
             self._probing.say(name, None, f"not asked: the probe's {PROBE_S_MAX:g} s were over")
-        return self._probing.is_late
+        elif self._is_brief and (name in NOT_IN_BRIEF or (name == "co_residence" and is_one_server)):
+            self._probing.say(name, None, "not asked: the profile is a short one")
+        else:
+            return False
+        return True
 
     async def _need(self, need: Need | None, name: str, step: Callable[[Probing], Awaitable[bool]]) -> None:
-        if not self._is_late(name):
+        if not self._leaves_out(name):
             self._add(need, is_met=await step(self._probing))
 
 

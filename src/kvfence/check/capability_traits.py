@@ -77,11 +77,11 @@ def _with(reply: Reply, found: bool, otherwise: str) -> str:  # noqa: FBT001
     return said_of(reply) if found or not reply.is_answer else otherwise
 
 
-async def timing(probing: Probing) -> Timing | None:
+async def timing(probing: Probing, *, has_batch: bool = True) -> Timing | None:
     """Time equal requests one at a time, then ask them all at once. None where they are not answered."""
     ask = Ask(prompt="Count from one to twenty in words.", max_tokens=SAME_TOKENS)
     serial = [await probing.ask(ask) for _ in range(REPEATS)]
-    batched = await asyncio.gather(*(probing.ask(ask) for _ in range(REPEATS)))
+    batched = await asyncio.gather(*(probing.ask(ask) for _ in range(REPEATS if has_batch else 0)))
     times = [reply.ttft_s for reply in serial[1:] if reply.ttft_s is not None]
     if not times or not all(reply.is_answer for reply in serial):
         failed = next((reply for reply in serial if not reply.is_answer), serial[0])
@@ -93,7 +93,8 @@ async def timing(probing: Probing) -> Timing | None:
     probing.say("short_ttft_s", round(short, 4), f"the median of {how}")
     probing.say("noise_floor_s", round(floor, 4), f"from the fastest to the slowest of {how}")
     is_same = _same(probing, "deterministic", serial, serial, "one at a time")
-    _same(probing, "deterministic_batched", serial[:1], list(batched), "all at once")
+    if has_batch:
+        _same(probing, "deterministic_batched", serial[:1], list(batched), "all at once")
     return Timing(short_ttft_s=short, noise_floor_s=floor, is_same=is_same)
 
 

@@ -90,7 +90,7 @@ async def _session(
     """Probe the target, and lay out what all scenarios share."""
     resumed = wishes.resumed
     began_s = asyncio.get_running_loop().time() - (resumed.at_s if resumed else 0.0)
-    known = await probe(client, target, emit)
+    known = await probe(client, target, emit, is_brief=wishes.profile.is_short and not wishes.only)
     lifeline.adopt(client.manner)
     asker = with_two_names(client)
     if asker is not client:
