@@ -51,7 +51,7 @@ def _present(context: ssl.SSLContext, own: ClientCertificate) -> None:
     except (OSError, ssl.SSLError) as error:
         raise OperatorError(
             f"the client certificate {own.certificate} cannot be used ({_why(error)}); `certificate` wants "
-            "PEM files: `file`, `key` where the key is in another one, and `password_env` where it is encrypted"
+            "PEM files: `file`, `key` where the key is in another, and `password_env` where it is encrypted"
         ) from error
 
 
