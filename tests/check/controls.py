@@ -79,10 +79,11 @@ def play(
     counts: frozenset[Verdict] = HARD,
     ends_early: bool = True,
     scenarios: Iterable[Scenario] | None = None,
+    limits: Limits | None = None,
 ) -> Played:
     """Check a new fake server of this setup. `counts` are the verdicts that are findings."""
     watch = _Watch(counts, ends_early)
-    run(_check(replace(setup, seed=seed, jitter=JITTER), seed, profile, only, scenarios, watch))
+    run(_check(replace(setup, seed=seed, jitter=JITTER), seed, profile, only, scenarios, watch, limits))
     return Played(
         seed=seed,
         scenario=None if watch.found is None else watch.found.scenario,
@@ -94,7 +95,7 @@ def play(
     )
 
 
-async def _check(setup, seed, profile, only, scenarios, watch):
+async def _check(setup, seed, profile, only, scenarios, watch, limits):
     redactor = Redactor()
     target = simple_target(
         "http://127.0.0.1:8000/v1",
@@ -105,7 +106,11 @@ async def _check(setup, seed, profile, only, scenarios, watch):
         has_two_tenants=True,
     )
     wishes = Wishes(
-        profile=profile_named(profile), seed=seed, run_id=f"control-{seed}", only=only, limits=Limits()
+        profile=profile_named(profile),
+        seed=seed,
+        run_id=f"control-{seed}",
+        only=only,
+        limits=limits or Limits(),
     )
     with suppress(_EnoughError):
         await check_target(
