@@ -35,6 +35,14 @@ ELSEWHERE: dict[str, Elsewhere] = {
         ),
         "the small parts of the protocol: a few tests each, side by side",
     ),
+    "tests/check/test_bench.py": Elsewhere(
+        ("check/asks.py", "check/known.py", "check/reply.py", "check/scenario.py"),
+        "what requests, answers and experiments are, as data: the bench is what uses all of them",
+    ),
+    "tests/cli/test_check_run.py": Elsewhere(
+        ("cli/check.py",),
+        "the flags of the command, all of which it is given there",
+    ),
     "tests/protocol/test_rows.py": Elsewhere(
         ("protocol/commands.py", "protocol/events.py", "protocol/vocabulary.py"),
         "data without behaviour; what is made of them is driven row by row",

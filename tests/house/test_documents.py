@@ -1,7 +1,9 @@
 """The documents name what is there, every figure is explained, and each check can fail."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 
 import click
 import pytest
@@ -17,6 +19,7 @@ from tests.house.documents import (
 )
 from tests.house.source import ROOT, modules, sample
 
+from kvfence.check import pytest_plugin
 from kvfence.cli.app import app
 from kvfence.cli.serve import FLAGS
 from kvfence.serving.config import KEY_OF_FIELD, ServeConfig
@@ -36,6 +39,7 @@ def flags_of(command: click.Command) -> Iterator[str]:
 
 
 COMMAND_FLAGS = set(flags_of(typer.main.get_command(app)))
+PYTEST_FLAGS = set(re.findall(r'"(--kvfence-[a-z-]+)"', Path(pytest_plugin.__file__).read_text()))
 
 
 def shown_metrics() -> set[str]:
@@ -51,7 +55,7 @@ def test_documents_name_what_is_there(name):
     text = (ROOT / name).read_text()
     faults = [
         *dead_links(name, text),
-        *unknown_flags(name, text, COMMAND_FLAGS | SERVE_FLAGS | OFF_FLAGS),
+        *unknown_flags(name, text, COMMAND_FLAGS | PYTEST_FLAGS | SERVE_FLAGS | OFF_FLAGS),
         *unknown_metrics(name, text, shown_metrics()),
         *missing_files(name, text),
     ]
