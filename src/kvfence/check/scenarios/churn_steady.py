@@ -35,7 +35,8 @@ from kvfence.report import Cost, Severity, Verdict
 STEADY = 3
 STEADY_TOKENS = 64
 LINES = 8
-BLOCKS = 6  # a round: each has a pass beside plain load and one beside churn
+BLOCKS = 6  # a round: each has passes beside plain load and one beside churn
+PLAIN_PASSES = 2  # one half of the controls fits the threshold, and as many as there are probes test it
 BESIDE = 5
 CHURN_TURNS = 2  # short requests after one another, in each place beside
 CHURN_TOKENS_MAX = 24
@@ -63,9 +64,10 @@ class Steady:
 def cost(_known: Known, size: Size) -> Cost:
     """Solo references twice, and in each block plain load and churn beside the steady ones."""
     passes = BLOCKS * size.rounds
-    requests = 2 * STEADY + passes * (2 * STEADY + BESIDE + BESIDE * CHURN_TURNS)
+    a_block = PLAIN_PASSES * (STEADY + BESIDE) + STEADY + BESIDE * CHURN_TURNS
+    requests = 2 * STEADY + passes * a_block
     tokens = quotes_cost(requests, lines=LINES)
-    seconds = (2 * STEADY + 2 * passes * (1 + CHURN_TURNS)) * WAVE_S
+    seconds = (2 * STEADY + passes * (PLAIN_PASSES + CHURN_TURNS)) * WAVE_S
     return Cost(
         requests=requests,
         prompt_tokens=tokens.prompt_tokens,
@@ -86,7 +88,7 @@ async def run(bench: Bench) -> Outcome:
         steady.append(one)
     controls, probes = Passes(), Passes()
     for _ in range(BLOCKS * bench.size.rounds):
-        order = [(controls, False), (probes, True)]
+        order = [(controls, False)] * PLAIN_PASSES + [(probes, True)]
         bench.random.shuffle(order)
         for passes, is_churn in order:
             await _beside(bench, steady, passes, is_churn=is_churn)
