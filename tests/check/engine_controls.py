@@ -22,7 +22,7 @@ from kvfence.report.jsonl import parse_events
 CHECK_SECONDS_MAX = 3_600
 PAGES_LAYERS = (Layer.MANIFEST, Layer.SEAL, Layer.GUARD)
 SMALL = ("--context", "2048", "--pool-tokens", "6144")
-BAND = ("--context", "4096", "--prefill-pool-tokens", "2656", "--decode-pool-tokens", "8192")
+BAND = ("--context", "2048", "--prefill-pool-tokens", "1328", "--decode-pool-tokens", "4096")
 SIZES: dict[str, tuple[str, ...]] = {
     "rejected-continues/incident": BAND,
     "rejected-continues/admission-unchecked": BAND,
