@@ -105,11 +105,14 @@ async def learn_context(bench: Bench) -> int | None:
 
 
 async def measure_clock(bench: Bench, lengths: Lengths) -> Measured | Refused:
-    """Ask for one token at each of the clock's lengths, three times."""
+    """Ask for one token at each of the clock's lengths, three times; at the longest once.
+
+    The controls that follow are of the longest length, and take the place of its other two.
+    """
     points: list[Point] = []
     counts: list[tuple[int, int]] = []
-    for _ in range(CLOCK_RUNS):
-        for tokens in lengths.clock:
+    for turn in range(CLOCK_RUNS):
+        for tokens in lengths.clock if turn == 0 else lengths.clock[:-1]:
             text = f"{nonce(bench.random)} "
             count = bench.known.counter.count
             text += filler(max(tokens - count(text), 1), bench.random, count)

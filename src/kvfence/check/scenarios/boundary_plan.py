@@ -88,13 +88,15 @@ def cost(known: Known, size: Size) -> Cost:
     lengths = lengths_for(context)
     controls = CONTROLS * FORMS + CONFIRMATIONS
     probes = size.rounds + CONFIRMATIONS
-    tokens = CLOCK_RUNS * sum(lengths.clock) + controls * lengths.control + probes * lengths.probe
-    seconds = CLOCK_RUNS * sum(map(plan_s, lengths.clock)) + controls * plan_s(lengths.control)
+    # The clock's longest length is asked once: its controls are its other runs.
+    asked = (*lengths.clock[:-1] * CLOCK_RUNS, lengths.control)
+    tokens = sum(asked) + controls * lengths.control + probes * lengths.probe
+    seconds = sum(map(plan_s, asked)) + controls * plan_s(lengths.control)
     seconds += (size.rounds + 1) * plan_s(lengths.probe) + 2 * WAIT_S
     basic = Cost(
-        requests=1 + CLOCK_RUNS * CLOCK_LENGTHS + controls + probes,
+        requests=1 + len(asked) + controls + probes,
         prompt_tokens=tokens + 32,
-        completion_tokens=CLOCK_RUNS * CLOCK_LENGTHS + ANSWER_TOKENS * (controls + probes) + 1,
+        completion_tokens=len(asked) + ANSWER_TOKENS * (controls + probes) + 1,
         seconds=seconds,
     )
     if probes_brim(size):
