@@ -118,6 +118,7 @@ class _Steps:
             is_loopback=probing.target.address.is_loopback,
             engine=engine,
             nodes=probing.target.nodes,
+            hook=probing.target.hook or None,
             co_residence=None if residence is None else residence.share,
         )
 
@@ -149,6 +150,7 @@ def _plain_needs(target: Target, reached: Reached) -> dict[Need, bool]:
         Need.STREAMING: reached.streamed is not None,
         Need.USAGE: usage.prompt_tokens is not None and usage.completion_tokens is not None,
         Need.OWN_SERVER: target.is_own_server,
+        Need.HOOK: bool(target.hook),
     }
 
 

@@ -19,7 +19,7 @@ class Need(StrEnum):
     DETERMINISM = "equal answers to equal requests on an idle server"
     TOKEN_IDS = "prompts of token ids"  # noqa: S105 (a capability, no password)
     OWN_SERVER = "a server of one's own (--own-server)"
-    HOOK = "a command that breaks something on it (--hook)"
+    HOOK = "a command that breaks something on it (`hook` in the profile)"
     OBEDIENCE = "a model that repeats what it is told to"
 
 

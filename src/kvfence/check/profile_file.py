@@ -139,6 +139,7 @@ def _target(fields: Fields, around: Around) -> Target:
         authority=fields.take("ca_file", _file_beside(around.folder)),
         proxy=_proxy(fields, around),
         nodes=fields.take("nodes", _addresses) or (),
+        hook=fields.take("hook", texts) or (),
         pin=dict(_headers(fields, "pin", around)),
         warnings=(*warnings_of(address, tenants), *around.warnings),
         place=fields.place,

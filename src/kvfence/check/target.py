@@ -100,7 +100,8 @@ class Tenant:
 class Target:
     """One server, model and endpoint to check.
 
-    `nodes` are addresses of workers that can be asked directly; `place` is where the profile names it.
+    `nodes` are addresses of workers that can be asked directly, prefill before decode; `hook` is a command of
+    the user's that breaks a path of the server and mends it; `place` is where the profile names it.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Target:
     authority: Path | None = None
     proxy: str | None = field(default=None, repr=False)
     nodes: tuple[str, ...] = ()
+    hook: tuple[str, ...] = ()
     pin: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     place: Place | None = None

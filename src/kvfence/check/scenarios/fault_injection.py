@@ -65,8 +65,8 @@ async def _break(bench: Bench, hook: tuple[str, ...], probes: Tally) -> int | No
         process = await asyncio.create_subprocess_exec(*hook, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
     except OSError as error:
         raise OperatorError(
-            f"the command of --hook could not be started: {error.strerror}; give the path of a program, and "
-            "its arguments"
+            f"the profile's `hook` could not be started: {error.strerror}; give the path of a program, and "
+            "its arguments, as a list"
         ) from error
     try:
         ended = asyncio.ensure_future(process.wait())
