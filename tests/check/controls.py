@@ -15,16 +15,21 @@ from tests.check.fake.transport import FakeTransport
 from tests.check.virtual import run
 
 from kvfence.check.budget import Limits
+from kvfence.check.capability import CredentialsRefused, TargetUnreachable
 from kvfence.check.checking import Wishes, check_target
 from kvfence.check.credentials import Redactor
 from kvfence.check.profiles import profile_named
 from kvfence.check.scenario import Scenario
 from kvfence.check.scenarios import SCENARIOS
 from kvfence.check.target import simple_target
-from kvfence.report import Answered, AnyEvent, FindingMade, ScenarioEnded, Verdict
+from kvfence.report import Answered, AnyEvent, FindingMade, RunStarted, ScenarioEnded, Verdict
+from kvfence.report.exit_codes import ExitCode, ending_of
 
 JITTER = 0.1
 KEYS = {"KEY_A": "key-of-a", "KEY_B": "key-of-b"}
+STARTED = RunStarted(
+    tool="check", version="0", run="control", started="2026-01-01T00:00:00+00:00", targets=("the fake",)
+)
 HARD = frozenset((Verdict.LEAK, Verdict.UNREAD, Verdict.TRUNCATED, Verdict.HANG, Verdict.SUSPECT))
 
 
@@ -55,8 +60,11 @@ class _Watch:
     codes: list[str] | None = None
     found: ScenarioEnded | None = None
     ended: dict[str, str] | None = None
+    kept: list[AnyEvent] | None = None
 
     def take(self, event: AnyEvent) -> None:
+        if self.kept is not None:
+            self.kept.append(event)
         self.at_s = max(self.at_s, event.at_s)
         if isinstance(event, Answered):
             self.requests += 1
@@ -93,6 +101,17 @@ def play(
         seconds=round(watch.at_s, 3),
         ended=watch.ended or {},
     )
+
+
+def ending(setup: Setup, *, seed: int, profile: str = "quick") -> ExitCode:
+    """How `kvfence check` of this server would exit."""
+    events: list[AnyEvent] = [STARTED]
+    watch = _Watch(HARD, ends_early=False, kept=events)
+    try:
+        run(_check(replace(setup, seed=seed), seed, profile, (), None, watch, None))
+    except (TargetUnreachable, CredentialsRefused):
+        return ExitCode.UNREACHABLE
+    return ending_of(events).code
 
 
 async def _check(setup, seed, profile, only, scenarios, watch, limits):
