@@ -38,11 +38,11 @@ class TestTheIncident:
         assert list(bench.figures) == ["clock.a", "clock.b", "clock.c", "clock.per_token"]
         assert bench.figures["clock.per_token"] > 0
 
-    def test_each_confirmation_has_a_control_before_it(self):
+    def test_it_is_confirmed_twice_after_a_control(self):
         _, bench = boundary(LongServer(pool=2_048, fate="place"))
         marks = [sent.ask.mark for sent in bench.asked]
-        assert marks[-5:] == ["probe", "control", "probe", "control", "probe"]
-        assert [sent.ask.is_heavy for sent in bench.asked[-2:]] == [False, True]
+        assert marks[-4:] == ["probe", "control", "probe", "probe"]
+        assert [sent.ask.is_heavy for sent in bench.asked[-3:]] == [False, True, True]
 
     def test_a_model_that_follows_no_instruction_echoes(self):
         outcome, _ = boundary(LongServer(pool=2_048, fate="place", recalls=False))

@@ -5,8 +5,8 @@ just below the context, which lies in every band that is wider, and, in longer r
 brim; (4) the edge, only if it is asked for; (5) between probes the connection is closed, and the lifeline has
 to come back.
 
-Rules it keeps: what looks unread or cut is confirmed twice, each time after a control at the clock's longest
-length. It needs no foreign text: an answer that came too fast and recalls nothing is the incident.
+Rules it keeps: what looks unread or cut is confirmed twice, after a control at the clock's longest length. It
+needs no foreign text: an answer that came too fast and recalls nothing is the incident.
 """
 
 from dataclasses import replace
@@ -126,8 +126,8 @@ async def _probe(
     if last.reading is Reading.UNCLEAR and last.recall is not None:
         last = await ask()  # a weak model forgets now and then
     if last.reading in _SUSPICIOUS:
+        yard = await _control_again(bench, measured, yard)
         for _ in range(CONFIRMATIONS):
-            yard = await _control_again(bench, measured, yard)
             last = await ask()
             if last.reading is Reading.HUNG:
                 break
