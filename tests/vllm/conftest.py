@@ -49,7 +49,7 @@ def kept(home):
 @pytest.fixture(scope="module")
 def single(python, home):
     """One healthy server with two keys and a tiny pool."""
-    server = Vllm(python, home, "server", *TINY, "--api-key", *KEYS.values(), core=0)
+    server = Vllm(python, home, "server", *TINY, "--api-key", *KEYS.values(), key=next(iter(KEYS.values())))
     try:
         yield server.wait_ready()
     finally:
@@ -61,8 +61,10 @@ def pair(python, home):
     """Prefill, decode, and the proxy before them: (prefill, decode, proxy)."""
     nodes = []
     try:
-        for core, role in enumerate(("producer", "consumer")):
-            nodes.append(Vllm(python, home, role, *TINY, *_transfer(role), core=core, env=_sides()))
+        nodes.extend(
+            Vllm(python, home, role, *TINY, *_transfer(role), env=_sides())
+            for role in ("producer", "consumer")
+        )
         for node in nodes:
             node.wait_ready()
         proxy = Proxy(nodes[0].url, nodes[1].url)

@@ -4,12 +4,14 @@ It is started with the interpreter of an environment of its own (`make test-vllm
 by the kernel, answers are waited for, and a test run that is killed takes its servers with it.
 """
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.e2e.deployment import DIES_WITH_THE_TESTS
 
 START_SECONDS_MAX = 420
 END_SECONDS_MAX = 60
+ANSWER_SECONDS_MAX = 300
 BLOCK_TOKENS = 32
 # Quiet, one thread, one GiB of pages, and nothing is asked of the network.
 ENVIRONMENT = {
@@ -28,6 +31,8 @@ ENVIRONMENT = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
+    # Bound to one core, a server stands still while somebody else has that core.
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "TOKENIZERS_PARALLELISM": "false",
 }
 
@@ -40,14 +45,13 @@ def free_port() -> int:
 
 
 class Vllm:
-    """One server. `flags` are vLLM's own; `core` is the processor that it is bound to."""
+    """One server. `flags` are vLLM's own; `key` is what it is asked with."""
 
-    def __init__(self, python: str, home: Path, name: str, *flags: str, core: int, env=None):
+    def __init__(self, python: str, home: Path, name: str, *flags: str, key="none", env=None):
+        self.key = key
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log_file = home / f"{name}.log"
-        self.began = time.monotonic()
-        self.start_s: float | None = None
         command = [python, "-m", "vllm.entrypoints.openai.api_server"]
         command += ["--model", str(resolve_model().path), "--served-model-name", DEFAULT_MODEL_ID]
         command += ["--host", "127.0.0.1", "--port", str(self.port), "--dtype", "bfloat16", "--enforce-eager"]
@@ -56,7 +60,7 @@ class Vllm:
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(
                 ["nice", "-n", "5", sys.executable, "-c", _dies(python), *command[1:]],
-                env={**outside, **ENVIRONMENT, "VLLM_CPU_OMP_THREADS_BIND": str(core), **(env or {})},
+                env={**outside, **ENVIRONMENT, **(env or {})},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -75,8 +79,24 @@ class Vllm:
                 self.stop()
                 raise AssertionError(f"vLLM does not serve:\n{self.log[-6000:]}")
             time.sleep(0.5)
-        self.start_s = time.monotonic() - self.began
+        # The first request for logprobs compiles what counts ranks, and holds up everything for a while.
+        status, said = self.complete("Say hello.", max_tokens=2, logprobs=5)
+        assert status == 200, said
         return self
+
+    def complete(self, prompt, **fields):
+        """One completion: (status, parsed body)."""
+        request = urllib.request.Request(
+            f"{self.url}/v1/completions",
+            json.dumps({"model": DEFAULT_MODEL_ID, "prompt": prompt, **fields}).encode(),
+            {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS_MAX) as reply:
+                return reply.status, json.loads(reply.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
 
     def _answers(self) -> bool:
         try:

@@ -4,10 +4,6 @@ Two keys are no tenants to vLLM: what one key left in the prefix cache serves th
 (*exposed*), and it is expected here; with a `cache_salt` for each tenant there must be none.
 """
 
-import json
-import urllib.error
-import urllib.request
-
 import pytest
 
 from kvfence.report import NodeRead, Verdict
@@ -30,20 +26,6 @@ def profile(home, url, *, salted):
     path = home / f"targets-{salted}.toml"
     path.write_text("\n".join(lines))
     return path
-
-
-def complete(server, prompt, **fields):
-    request = urllib.request.Request(
-        f"{server.url}/v1/completions",
-        json.dumps({"model": "smollm2-135m-instruct", "prompt": prompt, **fields}).encode(),
-        {"Content-Type": "application/json", "Authorization": f"Bearer {KEYS['KVFENCE_KEY_BLUE']}"},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=120) as reply:
-            return reply.status, json.loads(reply.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.loads(error.read())
 
 
 def test_the_audit_reads_it_right(single, home, kept):
@@ -72,7 +54,7 @@ def test_its_log_says_the_same(single, home, kept):
 
 
 def test_a_prompt_over_its_context_is_refused(single):
-    status, body = complete(single, [100] * (CONTEXT + 1), max_tokens=1)
+    status, body = single.complete([100] * (CONTEXT + 1), max_tokens=1)
     assert status == 400
     assert str(CONTEXT) in body["error"]["message"]
 
