@@ -8,6 +8,18 @@ import httpx
 from tests.audit.hearing import body_of
 
 
+class Streaming(httpx.MockTransport):
+    """Gives bodies as a network does: not read yet."""
+
+    async def handle_async_request(self, request):
+        response = await super().handle_async_request(request)
+        if not response.is_stream_consumed:
+            return response
+        return httpx.Response(
+            response.status_code, headers=response.headers, stream=httpx.ByteStream(response.content)
+        )
+
+
 class Answers:
     """Answers by path: what was said, or (status, what was said), or (status, what, headers).
 
@@ -35,7 +47,7 @@ class Answers:
             )
             return httpx.Response(status, content=body, headers=headers)
 
-        return httpx.MockTransport(handle)
+        return Streaming(handle)
 
     @property
     def paths(self):

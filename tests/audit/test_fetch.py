@@ -1,12 +1,13 @@
 """A running node is asked for a handful of paths, first without a key, within bounds, on its own host alone."""
 
 import asyncio
+import gzip
 import ssl
 
 import httpx
 import pytest
 import trustme
-from tests.audit.serving import Answers, over_a_socket
+from tests.audit.serving import Answers, Streaming, over_a_socket
 from tests.check.virtual import run
 
 from kvfence.audit import fetch
@@ -91,7 +92,7 @@ def failing(error):
     def handle(request):
         raise error
 
-    return httpx.MockTransport(handle)
+    return Streaming(handle)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_one_path_that_breaks_off_does_not_hide_the_others():
             raise httpx.RemoteProtocolError("gone")
         return whole.handler(request)
 
-    result = fetched(answers, transport=httpx.MockTransport(handle))
+    result = fetched(answers, transport=Streaming(handle))
     assert (result.failure, len(result.pages)) == (None, 1)
     assert result.notes == ["GET /metrics: it broke off (RemoteProtocolError)"]
 
@@ -133,7 +134,7 @@ def test_a_node_that_drags_on_is_left_after_a_time():
         await asyncio.sleep(30)
         return httpx.Response(404)
 
-    result = fetched(None, transport=httpx.MockTransport(handle))
+    result = fetched(None, transport=Streaming(handle))
     assert result.failure == "it did not answer in time"
     assert "some paths were not asked for" in result.notes[0]
 
@@ -190,3 +191,68 @@ def test_a_private_authority_is_trusted_when_it_is_named(tmp_path):
         refused = asyncio.run(ask(url, None))
     assert [page.data for page in trusted.pages] == [{"version": "3"}]
     assert refused.failure == "its certificate is not trusted: name the CA with --ca-file"
+
+
+def answering(respond):
+    """Fetch from a server that answers each request so."""
+    return fetched(None, "s3cret-key", transport=Streaming(respond))
+
+
+@pytest.mark.parametrize("to", ["http://node:99999/x", "http://[zz/x", "//"])
+def test_a_redirect_to_no_address_is_no_answer(to):
+    result = answering(lambda _: httpx.Response(302, headers={"location": to}))
+    assert result.failure is not None
+
+
+def test_a_key_that_a_server_repeats_is_in_no_page():
+    def respond(request):
+        key = request.headers.get("authorization")
+        return httpx.Response(401) if key is None else httpx.Response(200, json={"version": key})
+
+    pages = answering(respond).pages
+    assert len(pages) == len(PATHS) - 1
+    assert {page.data["version"] for page in pages} == {"Bearer [key]"}
+
+
+def test_what_is_packed_is_read_within_the_bound(monkeypatch):
+    def packed(body):
+        stream = gzip.compress(body)
+        return lambda _: httpx.Response(
+            200, headers={"content-encoding": "gzip"}, stream=httpx.ByteStream(stream)
+        )
+
+    assert answering(packed(b'{"a": 1}')).pages[0].data == {"a": 1}
+    monkeypatch.setattr(fetch, "BODY_BYTES_MAX", 1_000)
+    result = answering(packed(b"a 1\n" * 1_000_000))
+    assert len(result.pages[0].samples) == 250
+    assert any("was cut there" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("encoding", ["gzip, gzip", "br"])
+def test_what_is_packed_otherwise_is_not_read(encoding):
+    result = answering(
+        lambda _: httpx.Response(
+            200, headers={"content-encoding": encoding}, stream=httpx.ByteStream(b"\x1f\x8b")
+        )
+    )
+    assert (result.failure, result.pages) == ("it broke off (ValueError)", [])
+
+
+def test_broken_compression_is_said():
+    headers = {"content-encoding": "gzip"}
+    result = answering(lambda _: httpx.Response(200, headers=headers, stream=httpx.ByteStream(b"junk")))
+    assert result.failure == "its compression is broken"
+
+
+def test_a_server_that_knows_none_of_the_paths_is_said_to():
+    result = answering(lambda _: httpx.Response(404))
+    assert (result.failure, result.notes) == (
+        None,
+        ["none of the paths that were asked for gave anything (status 404)"],
+    )
+
+
+def test_a_proxys_password_is_not_repeated():
+    with pytest.raises(OperatorError) as raised:
+        make_client(Access(proxy="http://me:s3cret@proxy:port"))
+    assert "s3cret" not in str(raised.value)

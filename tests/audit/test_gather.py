@@ -6,7 +6,7 @@ import json
 import httpx
 import pytest
 from tests.audit.readers.samples import SGLANG_FINAL, SGLANG_INFO
-from tests.audit.serving import Answers
+from tests.audit.serving import Answers, Streaming
 from tests.check.virtual import run
 
 from kvfence.audit.deployment import Access, Deployment, NodeSpec
@@ -36,7 +36,7 @@ def test_one_that_is_silent_stops_nobody():
         return httpx.Response(200, json={"version": "1"})
 
     specs = [NodeSpec(name=name, url=f"http://{name}") for name in ("gone", "there")]
-    gone, there = heard(*specs, transport=httpx.MockTransport(handle))
+    gone, there = heard(*specs, transport=Streaming(handle))
     assert (gone.failure, there.failure) == ("nothing answers at this address", None)
     assert there.pages
 

@@ -111,3 +111,19 @@ def test_everybody_in_a_block_is_known_also_who_says_nothing():
     assert whose_in(block) == {"a/s", "b/s"}
     assert whose_in(b"web-1  | hello\nweb-2  | hello") == {"web-1", "web-2"}
     assert whose_in(b"hello\n[pod/a/s] quoted") == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        ("size=1,048,576, next", "1,048,576"),
+        ("size=1.048.576", "1.048.576"),
+        ("size=104_8576", "104_8576"),
+        ("size=1M", "1M"),
+        ("size=1.5e6", "1.5e6"),
+        ("size=7, next=8", "7"),
+        ("size=7.", "7"),
+    ],
+)
+def test_the_beginning_of_a_number_is_not_taken_for_the_number(line, number):
+    assert sizes(scan(line).starts("e", FORMS)[0]) == [number]

@@ -91,3 +91,8 @@ def test_an_answer_that_holds_the_key_is_noticed_and_the_key_is_not_kept(info):
     assert not node(pages={"/server_info": {**SGLANG_INFO, "api_key": None}}, url="http://a").shows_key
     assert not node(saved={"x": {**SGLANG_INFO, **info}}).shows_key
     assert "'k'" not in repr(one)
+
+
+def test_a_node_that_answers_and_says_nothing_is_unknown_and_not_left_out():
+    one = node(url="http://node:1")
+    assert (one.name, one.judgement.verdict) == ("node", "unknown")

@@ -11,6 +11,7 @@ from kvfence.audit.page import (
     items,
     least,
     page_of,
+    total,
     whole,
     whole_text,
     word,
@@ -72,6 +73,7 @@ def test_whole_numbers(value, wanted):
         (7, None),
         ("0", None),
         ("7k", None),
+        ("0,123", None),
     ],
 )
 def test_whole_numbers_in_text(text, wanted):
@@ -87,11 +89,19 @@ def test_whole_numbers_in_text(text, wanted):
         (",1", None),
         ("1e3", None),
         ("nan", None),
+        ("0,65", None),
+        ("0,650", None),
+        ("10,00", None),
         (1.0, None),
     ],
 )
 def test_decimals_in_text(text, wanted):
     assert decimal_text(text) == wanted
+
+
+def test_counters_are_summed_where_they_are_numbers():
+    assert total([1.0, 2.0]) == 3
+    assert [total([one]) for one in (float("nan"), float("inf"), -1.0, 1e300)] == [None] * 4
 
 
 def test_words_and_flags():

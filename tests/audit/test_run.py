@@ -4,7 +4,7 @@ import asyncio
 
 import httpx
 from tests.audit.readers.samples import KVFENCE_INFO, SGLANG_INFO, models
-from tests.audit.serving import Answers, over_a_socket
+from tests.audit.serving import Answers, Streaming, over_a_socket
 from tests.check.virtual import run
 
 from kvfence.audit import Around, Deployment, NodeSpec, PairSpec, audit
@@ -31,7 +31,7 @@ def info(role, pool, context=CONTEXT, **more):
 def hosts(**by_host):
     """A transport over several nodes, each with its answers."""
     transports = {host: Answers(answers).transport() for host, answers in by_host.items()}
-    return httpx.MockTransport(lambda request: transports[request.url.host].handler(request))
+    return Streaming(lambda request: transports[request.url.host].handler(request))
 
 
 def audited(deployment, transport, **facts):
@@ -152,7 +152,7 @@ def test_a_node_that_is_not_reached_is_told_and_the_others_are_read():
             raise httpx.ConnectError("no")
         return Answers({"/server_info": info("decode", 2_040_000)}).transport().handler(request)
 
-    result = audited(PAIR, httpx.MockTransport(handle))
+    result = audited(PAIR, Streaming(handle))
     assert ("KVF119", "prefill") in codes(result)
     assert {event.node: event.verdict for event in of(NodeRead, result)}["prefill"] == "unreachable"
     assert {event.node: event.verdict for event in of(NodeRead, result)}["decode"] == "ok"

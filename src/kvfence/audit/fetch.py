@@ -4,12 +4,15 @@ Rules it keeps:
 - Only the paths below are asked for. llama.cpp's `/slots` shows what other people ask: it is not among them.
 - Each is asked without a key first, which shows what is open to anyone; with the key only where that was
   refused, and only at the address that was named: a redirect to another host is not followed.
-- A key is never in a page, a note or an error.
+- A key is never in a page, a note or an error, also where a server repeats what it was sent.
+- No compression is asked for; the bound on bytes holds for what comes out of one.
 """
 
 import asyncio
+import json
 import ssl
-from dataclasses import dataclass, field
+import zlib
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
@@ -39,6 +42,7 @@ BODY_BYTES_MAX = 16 << 20
 REDIRECTS_MAX = 2
 PATHS_SECONDS_FACTOR = 6  # all paths of a node together take at most so many times the time-out of one
 REFUSALS = (401, 403)
+KEY_SHOWN = b"[key]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +73,13 @@ def make_client(access: Access, transport: httpx.AsyncBaseTransport | None = Non
             verify=_trust(access.ca_file),
             proxy=None if transport is not None else access.proxy,
             timeout=access.timeout_s,
-            headers={"User-Agent": f"kvfence/{__version__} audit"},
+            headers={"User-Agent": f"kvfence/{__version__} audit", "Accept-Encoding": "identity"},
             follow_redirects=False,
             trust_env=False,
         )
-    except (ValueError, httpx.InvalidURL) as error:
-        raise OperatorError(
-            f"the proxy {access.proxy!r} is no address: write it as http://host:port"
-        ) from error
+    except (ValueError, httpx.InvalidURL):
+        # The address may hold a password: neither it nor what was raised is shown.
+        raise OperatorError("the proxy is no address: write it as http://host:port") from None
 
 
 def _trust(ca_file: Path | None) -> ssl.SSLContext:
@@ -117,6 +120,9 @@ async def _ask_all(client: httpx.AsyncClient, url: str, key: str | None, fetched
             fetched.failure = answer.failure
             return
         _keep(fetched, path, answer, is_open=is_open)
+    if not fetched.pages:
+        seen = ", ".join(sorted({str(status) for status in statuses.values() if status is not None}))
+        fetched.notes.append(f"none of the paths that were asked for gave anything (status {seen})")
     refused = len(fetched.refused_paths)
     if refused and not fetched.pages:
         fetched.failure = (
@@ -145,11 +151,12 @@ async def ask(client: httpx.AsyncClient, url: str, path: str, key: str | None = 
         try:
             async with client.stream("GET", address, headers=headers) as response:
                 if not response.is_redirect:
-                    return await _body_of(response)
+                    return _without(key, await _body_of(response))
                 target = urljoin(address, response.headers.get("location", ""))
-        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, ValueError) as error:
+                stays = _host(target) == _host(address)
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, zlib.error, ValueError) as error:
             return Answer(None, failure=reason_of(error))
-        if _host(target) != _host(address):
+        if not stays:
             to = urlsplit(target)
             why = f"it redirects to {to.scheme}://{to.hostname}, which was not followed: name that address"
             return Answer(None, failure=why)
@@ -159,14 +166,36 @@ async def ask(client: httpx.AsyncClient, url: str, path: str, key: str | None = 
 
 async def _body_of(response: httpx.Response) -> Answer:
     body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
+    inflater = _inflater(response.headers.get("content-encoding", "identity").strip().lower())
+    async for chunk in response.aiter_raw():
+        # One byte more than allowed is enough to know that there is more.
+        left = BODY_BYTES_MAX + 1 - len(body)
+        body += chunk if inflater is None else inflater.decompress(chunk, left)
         if len(body) > BODY_BYTES_MAX:
             why = f"it has more than {BODY_BYTES_MAX:,} bytes and was cut there"
             # A number that was cut in the middle is another number: the last line goes.
             whole, _, _ = bytes(body[:BODY_BYTES_MAX]).rpartition(b"\n")
             return Answer(response.status_code, whole, why)
     return Answer(response.status_code, bytes(body))
+
+
+def _inflater(encoding: str) -> "zlib._Decompress | None":
+    """Raises ValueError for what was packed in another way, or twice."""
+    if encoding in ("identity", ""):
+        return None
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise ValueError("an encoding that was not asked for")
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # its head says which of gzip and zlib it is
+
+
+def _without(key: str | None, answer: Answer) -> Answer:
+    """Some servers repeat the key that they were sent, as it was or as JSON writes it."""
+    if key is None:
+        return answer
+    body = answer.body
+    for shown in (key.encode(), json.dumps(key)[1:-1].encode()):
+        body = body.replace(shown, KEY_SHOWN)
+    return replace(answer, body=body)
 
 
 def base_of(url: str) -> str:
@@ -184,6 +213,8 @@ def reason_of(error: Exception) -> str:
     """Why there was no answer, in words that hold nothing that was sent."""
     if isinstance(error, httpx.TimeoutException):
         return "it did not answer in time"
+    if isinstance(error, zlib.error):
+        return "its compression is broken"
     text = str(error)
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return "its certificate is not trusted: name the CA with --ca-file"

@@ -22,6 +22,9 @@ _WHOSE = re.compile(r"\[pod/([\w./-]{1,200})\] |([\w.-]{1,100}) +\| ")
 _EVERY_WHOSE = re.compile(rb"^(?:\[pod/([\w./-]{1,200})\] |([\w.-]{1,100}) +\| )", re.MULTILINE)
 _RANK = re.compile(r"(?<![A-Za-z0-9])((?:DP|TP|PP|EP|RANK|rank) ?\d+)(?![A-Za-z0-9])")
 _HEAD_CHARACTERS = 160  # a rank stands before the words
+_NUMBER = re.compile(r"[\d,]+", re.ASCII)
+# What goes on with a number behind its first digits: separators of other countries, units, fractions.
+_REST_OF_NUMBER = re.compile(r"(?:\w|[.,'\u2019\u00a0\u202f](?=\d))+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +157,18 @@ class LogScan:
 
 def _groups(found: re.Match[str]) -> dict[str, str]:
     return {
-        name: value[:GROUP_CHARACTERS_MAX] for name, value in found.groupdict().items() if value is not None
+        name: f"{value}{_rest_of(found, name)}"[:GROUP_CHARACTERS_MAX]
+        for name, value in found.groupdict().items()
+        if value is not None
     }
+
+
+def _rest_of(found: re.Match[str], name: str) -> str:
+    """What a form left of a number at its end: the 1 of `1,048,576` or of `1M` is another number."""
+    if found.end(name) != found.end() or _NUMBER.fullmatch(found[name]) is None:
+        return ""
+    rest = _REST_OF_NUMBER.match(found.string, found.end())
+    return "" if rest is None else rest[0]
 
 
 def unwrapped(line: str) -> tuple[str | None, str]:

@@ -84,6 +84,11 @@ def nodes_of(spec: NodeSpec, heard: Heard) -> tuple[Node, ...]:
 def _groups(spec: NodeSpec, heard: Heard) -> Iterator[tuple[str, tuple[Reading, ...]]]:
     """(name, readings): pages with the log of the same node, and each further log for itself."""
     logs = heard.logs
+    if (
+        not heard.pages and not logs
+    ):  # it answered, and said nothing: that is a node of which nothing is known
+        yield spec.name, _read((), None)[-1][1]
+        return
     if heard.pages and len(logs) <= 1:
         yield spec.name, _read(heard.pages, logs[0] if logs else None)[-1][1]
         return

@@ -15,8 +15,9 @@ import msgspec
 TOKENS_MAX = 1 << 48  # no pool and no context is larger; what is, was misread
 SAMPLES_MAX = 100_000
 _SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?[ \t]+([^\s{}]+)(?:[ \t]+-?\d+)?\s*\Z")
-_WHOLE = re.compile(r"\d{1,15}|\d{1,3}(?:,\d{3}){1,5}", re.ASCII)
-_DECIMAL = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,18})?", re.ASCII)
+_WHOLE = re.compile(r"\d{1,15}|[1-9]\d{0,2}(?:,\d{3}){1,5}", re.ASCII)
+# A comma stands between thousands alone: `0,65` is not 65, whatever country wrote it.
+_DECIMAL = re.compile(r"(?:\d{1,15}|[1-9]\d{0,2}(?:,\d{3}){1,4})(?:\.\d{1,18})?", re.ASCII)
 _LABEL = re.compile(r'(?<!\w)([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"')
 
 
@@ -103,6 +104,12 @@ def whole(value: object) -> int | None:
     if not 0 < value <= TOKENS_MAX or value != int(value):
         return None
     return int(value)
+
+
+def total(values: Iterable[float]) -> int | None:
+    """Return the sum of counters as a whole number, or None where that is none: NaN, infinite, negative."""
+    summed = sum(values)
+    return int(summed) if 0 <= summed <= TOKENS_MAX else None
 
 
 def whole_text(value: object) -> int | None:

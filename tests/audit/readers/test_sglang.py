@@ -279,3 +279,17 @@ def test_host_memory_adds_nothing():
     one = node(pages={"/server_info": {**SGLANG_INFO, "enable_hierarchical_cache": True}})
     assert figures(one)["pool_tokens"] == 2944
     assert any("HiCache" in note for note in one.reading.notes)
+
+
+def test_a_context_with_separators_is_not_its_first_digits():
+    """Context 1 would make every pool large enough."""
+    one = node(final(681280, context="1,048,576"))
+    assert (figures(one)["context_tokens"], one.judgement.verdict) == (1048576, "too small")
+    one = node(final(681280, context="1.048.576"))
+    assert ("context_tokens" in figures(one), one.judgement.verdict) == (False, "unknown")
+
+
+def test_counters_that_are_no_numbers_are_absent():
+    metrics = 'sglang:decode_deferred_kv_release_total{outcome="timeout"} '
+    for value in ("+Inf", "NaN"):
+        assert settings(node(saved={"m": f"{metrics}{value}\n"})) == {}

@@ -232,3 +232,15 @@ def test_connectors_inside_another_are_said_not_to_be_looked_at():
     one = node("KVTransferConfig(kv_connector='MultiConnector', x=[{'kv_connector': 'NixlConnector'}])")
     assert settings(one)["kv_connector"] == "MultiConnector"
     assert "MultiConnector" in one.reading.notes[0]
+
+
+def test_a_concurrency_with_a_comma_for_a_point_is_not_a_hundred_times_as_much():
+    line = "Maximum concurrency for 1,048,576 tokens per request: 0,65x"
+    one = node("INFO Using max model len 1048576", f"INFO {line}")
+    assert one.judgement.verdict == "unknown"
+
+
+def test_counters_that_are_no_numbers_are_absent():
+    for value in ("+Inf", "NaN"):
+        one = node(saved={"m": f"vllm:nixl_num_kv_expired_reqs_total {value}\n"})
+        assert "kv_expired_requests" not in settings(one)

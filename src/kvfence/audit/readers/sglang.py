@@ -12,7 +12,7 @@ What misleads, and what this reader does about it:
 
 from collections.abc import Iterator
 
-from kvfence.audit.page import Page, field, flag, items, least, whole, word
+from kvfence.audit.page import Page, field, flag, items, least, total, whole, word
 from kvfence.audit.readers.interface import (
     Reader,
     is_owned_by,
@@ -133,9 +133,9 @@ def _read_metrics(notebook: Notebook, page: Page) -> None:
     kinds = {sample.labels["engine_type"] for sample in page.samples if "engine_type" in sample.labels}
     if notebook.role is None and len(kinds) == 1:
         notebook.role = ROLES.get(kinds.pop())
-    timeouts = sum(s.value for s in page.of_name(DEFERRED) if s.labels.get("outcome") == "timeout")
+    timeouts = total(s.value for s in page.of_name(DEFERRED) if s.labels.get("outcome") == "timeout")
     if any(True for _ in page.of_name(DEFERRED)):
-        notebook.put_of(page, "set.deferred_release_timeouts", int(max(timeouts, 0)), DEFERRED)
+        notebook.put_of(page, "set.deferred_release_timeouts", timeouts, DEFERRED)
 
 
 def _read_models(notebook: Notebook, page: Page) -> None:

@@ -10,7 +10,7 @@ What misleads, and what this reader does about it:
 - Each rank prints its own lines, and older versions do so without a name: the minimum is taken.
 """
 
-from kvfence.audit.page import Page, field, flag, has_fields, least, whole, whole_text, word
+from kvfence.audit.page import Page, field, flag, has_fields, least, total, whole, whole_text, word
 from kvfence.audit.readers.interface import (
     Reader,
     form,
@@ -162,7 +162,7 @@ def _read_settings_of_metrics(notebook: Notebook, page: Page) -> None:
     expired = [sample.value for sample in page.of_name("vllm:nixl_num_kv_expired_reqs_total")]
     if expired:
         name = "vllm:nixl_num_kv_expired_reqs_total"
-        notebook.put_of(page, "set.kv_expired_requests", int(max(sum(expired), 0)), name)
+        notebook.put_of(page, "set.kv_expired_requests", total(expired), name)
 
 
 def _read_sources_of_prompts(notebook: Notebook, page: Page) -> None:
