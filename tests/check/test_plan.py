@@ -79,6 +79,13 @@ def test_a_need_that_is_met_lets_it_run():
     assert "pair" in names(make_plan(ALL, known, QUICK).chosen)
 
 
+def test_where_nothing_can_be_tested_nothing_runs():
+    known = dataclasses.replace(KNOWN, untestable="another model answers")
+    plan = make_plan(ALL, known, QUICK)
+    assert plan.chosen == ()
+    assert {one.why for one in plan.left} == {"another model answers"}
+
+
 def test_costs_are_those_of_the_profiles_size():
     assert make_plan(ALL, KNOWN, STANDARD, only=("safe", "long")).cost == Cost(requests=4)
 

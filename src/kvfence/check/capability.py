@@ -73,7 +73,8 @@ async def probe(
         probing.note(warning, is_warning=True)
     reached = await reach(probing)
     if reached.is_other_model:
-        return Known(model=reached.model, has=frozenset(), counter=by_bytes())
+        why = "another model answers in its place: a gateway has fallen back"
+        return Known(model=reached.model, has=frozenset(), counter=by_bytes(), untestable=why)
     return await _Steps(probing, reached, is_brief=is_brief).go()
 
 

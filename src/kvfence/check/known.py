@@ -36,12 +36,14 @@ class TokenCounter:
 class Known:
     """What is known of one model at one endpoint.
 
-    `noise_floor_s` is the spread of TTFT among equal short requests on the quiet server.
+    `noise_floor_s` is the spread of TTFT among equal short requests on the quiet server. `untestable` says
+    why no scenario would be about this model, where that is so.
     """
 
     model: str
     has: frozenset[Need]
     counter: TokenCounter
+    untestable: str | None = None
     context_tokens: int | None = None
     context_from: str | None = None
     noise_floor_s: float = 0.0

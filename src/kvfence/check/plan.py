@@ -73,6 +73,8 @@ def make_plan(
 
 
 def _why_not(scenario: Scenario, known: Known, allowed: frozenset[Hazard]) -> str | None:
+    if known.untestable is not None:
+        return known.untestable
     hazard = scenario.hazard
     if hazard is not Hazard.ORDINARY and hazard not in allowed and not known.is_loopback:
         return f"it is {hazard}: allow it with --allow {hazard}, on a server that may be harmed"
