@@ -88,6 +88,7 @@ docs: env
 	$(BIN)/python docs/make_protocol.py
 	$(BIN)/python docs/make_faults.py
 	$(BIN)/python docs/make_codes.py
+	$(BIN)/python docs/make_scenarios.py
 
 clean:
 	rm -rf $(VENV) $(VLLM) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

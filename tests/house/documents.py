@@ -18,12 +18,12 @@ DOCUMENTS = tuple(
 )
 # Links to what is made later, and by whom.
 MADE_LATER = {"docs/figures.md": "written from the results by `python -m benchmarks --write-readme`"}
-# Flags of other programs, and of `kvfence` itself.
-OTHER_FLAGS = frozenset({"--config", "--help", "--version", "--write-readme"})
+# Flags of scripts in docs/ and benchmarks/, and of `kvfence` itself.
+OTHER_FLAGS = frozenset({"--config", "--engine", "--help", "--measure", "--version", "--write-readme"})
 
 _LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
-_METRIC = re.compile(r"\bkvfence_[a-z_]+")
+_METRIC = re.compile(r"\bkvfence_[a-z0-9_]+")
 _FILE = re.compile(r"`((?:[\w-]+/)+[\w*-]+\.\w+)`")
 _FIGURE_CALLS = {"add", "begin", "set"}
 

@@ -20,6 +20,7 @@ from tests.house.documents import (
 from tests.house.source import ROOT, modules, sample
 
 from kvfence.check import pytest_plugin
+from kvfence.check.watch_state import WatchState, exposition
 from kvfence.cli.app import app
 from kvfence.cli.serve import FLAGS
 from kvfence.serving.config import KEY_OF_FIELD, ServeConfig
@@ -44,8 +45,8 @@ PYTEST_FLAGS = set(re.findall(r'"(--kvfence-[a-z-]+)"', Path(pytest_plugin.__fil
 
 def shown_metrics() -> set[str]:
     """Names of all metrics, with `_total` where they are counters."""
-    own = ServingMetrics(dict).render().decode()
-    return {line.split()[2] for line in own.splitlines() if line.startswith("# TYPE")} | {
+    shown = ServingMetrics(dict).render().decode() + exposition(WatchState(target="t"), scenarios=1)
+    return {line.split()[2] for line in shown.splitlines() if line.startswith("# TYPE")} | {
         f"kvfence_{name}" for name in HELP
     }
 

@@ -2,8 +2,7 @@
 
 Rules it keeps: the 18 classes stand here once. Which scenarios look for a class is read from the scenarios
 themselves; one that none looks for has a sentence in `UNSEEN` that says why nobody can. `LIMITS` says, for
-those that are looked for, what stays out of sight however long one looks; reports print it beside "no
-evidence".
+those that are looked for, what stays out of sight however long one looks.
 """
 
 from collections.abc import Iterable

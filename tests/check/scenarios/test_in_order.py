@@ -1,9 +1,11 @@
 """The list of scenarios: each file's is in it, under its own name, with what a report needs, and a cost."""
 
+import importlib.util
 from pathlib import Path
 
 import pytest
 from tests.check.scripted_bench import plain_known
+from tests.house.source import ROOT
 
 import kvfence.check.scenarios as package
 from kvfence.check.scenario import Hazard, Size
@@ -46,3 +48,13 @@ def test_more_rounds_never_cost_less(name):
     assert one.requests <= two.requests
     assert one.prompt_tokens <= two.prompt_tokens
     assert one.seconds <= two.seconds
+
+
+def test_the_table_in_the_document_is_up_to_date():
+    place = ROOT / "docs" / "make_scenarios.py"
+    spec = importlib.util.spec_from_file_location("make_scenarios", place)
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    text = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
+    assert make.page(text) == text, "run docs/make_scenarios.py"
+    assert make.page(text.replace("`one-word`", "`two-words`")) == text
