@@ -40,8 +40,8 @@ def home():
 def kept(home):
     """Keep a run for the document, under words in place of addresses and paths."""
 
-    def keep_it(name, ran, **names):
-        keep(name, ran, {str(home): "RUN", **{value: word for word, value in names.items()}})
+    def keep_it(name, ran, said=None, **names):
+        keep(name, ran, {str(home): "RUN", **{value: word for word, value in names.items()}}, said or {})
 
     return keep_it
 

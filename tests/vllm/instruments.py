@@ -78,8 +78,11 @@ def kvfence(home: Path, *words: str, env=None) -> Ran:
     return Ran(shlex.join(("kvfence", *words)), done.returncode, seconds, output, events)
 
 
-def keep(name: str, ran: Ran, names: dict[str, str], **facts) -> None:
-    """Keep what a run came to, where a file for it is named; `names` are words for addresses and paths."""
+def keep(name: str, ran: Ran, names: dict[str, str], said: dict[str, float]) -> None:
+    """Keep what a run came to, where a file for it is named.
+
+    `names` are words for addresses and paths, `said` what the servers themselves said of it.
+    """
     print(ran.command, ran.output, sep="\n")
     place = os.environ.get(RECORD)
     if place is None:
@@ -103,7 +106,7 @@ def keep(name: str, ran: Ran, names: dict[str, str], **facts) -> None:
             }
             for ended in ran.of(ScenarioEnded)
         },
-        **facts,
+        "said": said,
     }
     path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
 

@@ -17,8 +17,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from kvfence.engine.loading import DEFAULT_MODEL_ID, resolve_model
-from tests.e2e.deployment import DIES_WITH_THE_TESTS
 
+# Leads the process group, and ends all of it when the tests, at the other end of its standard input, are gone.
+# A handler that does nothing, rather than none: it is not inherited by what is started.
+LEADER = """\
+import os, signal, subprocess, sys, threading
+signal.signal(signal.SIGINT, lambda *_: None)
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+def end_with_the_tests():
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)
+threading.Thread(target=end_with_the_tests, daemon=True).start()
+sys.exit(server.wait())
+"""
 START_SECONDS_MAX = 420
 END_SECONDS_MAX = 60
 ANSWER_SECONDS_MAX = 300
@@ -59,8 +70,9 @@ class Vllm:
         outside = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(
-                ["nice", "-n", "5", sys.executable, "-c", _dies(python), *command[1:]],
+                ["nice", "-n", "5", sys.executable, "-c", LEADER, *command],
                 env={**outside, **ENVIRONMENT, **(env or {})},
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -116,14 +128,10 @@ class Vllm:
     def stop(self) -> None:
         """End it, with its engine process, which is in its process group."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            os.killpg(self.process.pid, signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):  # then by force
                 self.process.wait(END_SECONDS_MAX)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(10)
-
-
-def _dies(python: str) -> str:
-    """The start of a process that ends with the tests, as another interpreter."""
-    return DIES_WITH_THE_TESTS.replace("sys.executable", repr(python))
+        self.process.stdin.close()

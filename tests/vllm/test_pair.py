@@ -4,8 +4,6 @@ Through the proxy, at once, nothing is found. A hand-off that waits past the pro
 prompts take its pages is read all the same: `stale-handoff` finds it.
 """
 
-import pytest
-
 from kvfence.report import NodeRead, PairRead, Verdict
 from tests.vllm.conftest import CONTEXT, POOL
 from tests.vllm.instruments import kvfence
@@ -14,6 +12,8 @@ from tests.vllm.marks import WITH_VLLM
 SEED = "7"
 # The machine is slow and may be busy: the clock ends nothing, only the number of requests does.
 PATIENT = ("--budget", "seconds=2400")
+EXPIRED, FAILED = "vllm:nixl_num_kv_expired_reqs_total", "vllm:nixl_num_failed_transfers_total"
+READ_TOO_LATE = "were retrieved by a decode worker. They may have expired"
 pytestmark = WITH_VLLM
 
 
@@ -62,12 +62,16 @@ def test_quick_through_the_proxy_finds_no_leak(pair, home, kept):
 
 
 def test_a_handoff_past_its_lease_is_found(pair, home, kept):
-    _, decode, _ = pair
+    prefill, decode, _ = pair
     targets = profile(home, pair)
     words = ("--only", "stale-handoff", "--seed", SEED, *PATIENT)
     ran = kvfence(home, "check", "--targets", str(targets), *words)
-    failed = decode.metric("vllm:nixl_num_failed_transfers_total")
-    kept("pair: check stale-handoff", ran, TARGETS=str(targets))
+    said = {
+        "leases that ended unread, as prefill counts them": prefill.metric(EXPIRED),
+        "reads of what was no longer held, in prefill's log": prefill.log.count(READ_TOO_LATE),
+        "failed transfers, as decode counts them": decode.metric(FAILED),
+    }
+    kept("pair: check stale-handoff", ran, said, TARGETS=str(targets))
     assert ran.exit_code == 1, ran.output
     assert ran.verdicts["stale-handoff"] in {Verdict.LEAK, Verdict.EXPOSED}
-    assert failed == pytest.approx(0)
+    assert said["failed transfers, as decode counts them"] == 0
