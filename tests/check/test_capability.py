@@ -67,7 +67,7 @@ def test_a_server_that_can_do_everything():
     found = probed()
     known = found.known
     assert known.has == ALL
-    assert known.model == "toy-1"
+    assert (known.model, known.models) == ("toy-1", ("toy-1",))
     assert (known.context_tokens, known.context_from) == (8_192, "`max_model_len` in the list of models")
     assert (known.counter.how, known.counter.error) == ("tokenize", 0.0)
     assert known.co_residence == 1.0
@@ -76,6 +76,11 @@ def test_a_server_that_can_do_everything():
     assert found.learned["two_tenants"] is True
     assert "3 of 3 rounds" in found.how["two_tenants"]
     assert found.warnings == []
+
+
+def test_every_name_in_the_list_is_known():
+    target = fake_target("a", model="toy-1")
+    assert probed(target=target, adapters=("toy-1-legal",)).known.models == ("toy-1", "toy-1-legal")
 
 
 def test_a_probe_is_tiny_and_ordinary():

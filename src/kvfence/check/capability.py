@@ -119,6 +119,7 @@ class _Steps:
             is_loopback=probing.target.address.is_loopback,
             engine=engine,
             nodes=probing.target.nodes,
+            models=reached.models,
             hook=probing.target.hook or None,
             co_residence=None if residence is None else residence.share,
         )

@@ -25,7 +25,7 @@ SHOWN_MODELS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What the first contact gave."""
+    """What the first contact gave. `models` are names that this server serves beside each other, if known."""
 
     model: str
     entry: Mapping[str, object]  # the model's entry in the list, empty where there is none
@@ -34,6 +34,7 @@ class Reached:
     hello: Reply
     streamed: Reply | None = None
     is_other_model: bool = False
+    models: tuple[str, ...] = ()
 
 
 async def reach(probing: Probing) -> Reached:
@@ -47,7 +48,8 @@ async def reach(probing: Probing) -> Reached:
     client.adopt(replace(client.manner, model=wanted))
     hello, endpoints = await _endpoints(probing)
     name = wanted or hello.model or "the only model"
-    found = Reached(name, entries.get(name, {}), models_reply, endpoints, hello)
+    models = () if target.address.is_azure_deployment else tuple(entries)
+    found = Reached(name, entries.get(name, {}), models_reply, endpoints, hello, models=models)
     if not _settle_names(probing, hello, wanted):
         return replace(found, is_other_model=True)
     await _optional_fields(probing)

@@ -67,6 +67,24 @@ def test_one_model_is_tested_by_beginnings_alone():
     assert swap(Cache(caches=False), models=("base",))[0].verdict is Verdict.INCONCLUSIVE
 
 
+def test_no_model_of_a_gateways_list_is_asked():
+    many = ("base", *(f"other-{number}" for number in range(16)))
+    outcome, bench = swap(Cache(lambda _model, text: text), models=many)
+    assert all("model" not in sent.ask.extra_body for sent in bench.asked)
+    assert "17 models" in outcome.notes[0]
+
+
+def test_rounding_does_not_make_two_names_two_models():
+    cache = Cache(lambda _model, text: text, is_alias=True)
+
+    def script(sent):
+        reply = cache(sent)
+        rounded = dataclasses.replace(reply, texts=answered(f"{sent.number}").texts)
+        return reply if sent.number <= 24 else rounded  # the beginnings, and the first round of four
+
+    assert swap(script)[0].verdict is Verdict.INCONCLUSIVE
+
+
 def test_a_key_without_what_stands_before_a_page_is_exposed():
     outcome, _ = swap(Cache(lambda model, text: (model, text[-400:])), models=("base",))
     assert outcome.verdict is Verdict.EXPOSED

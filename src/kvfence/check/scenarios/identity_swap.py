@@ -6,8 +6,9 @@ before a page) gives a request the pages of another one. It shows where the serv
 Rules it keeps:
 - The first model's own repeat has to hit, or nothing was there to be taken; a fresh prompt to the second
   model has to miss, or its hits say nothing.
-- Two names that always answer alike may be one model under two names: then a hit is right, and the outcome is
-  inconclusive.
+- Two names that ever answer alike may be one model under two names (rounding can make the rest of their
+  answers differ): then a hit is right, and the outcome is inconclusive.
+- A long list is a gateway's: its models share no server and have prices of their own. None of it is asked.
 - Images are not swapped: prompts here are text alone. The report says so.
 """
 
@@ -29,6 +30,7 @@ PROMPT_TOKENS = 400
 ANSWER_TOKENS = 16
 HIT_SHARE = 0.5
 HITS_MIN = 2
+LISTED_MAX = 16
 NOT_IMAGES = "images, audio and weight reloads were not swapped: this run sends text to names that are listed"
 
 
@@ -56,7 +58,9 @@ def cost(known: Known, size: Size) -> Cost:
 
 
 def other_of(known: Known) -> str | None:
-    """Another name in the list than that of the target."""
+    """Another name in the list than that of the target; none of a list that is a gateway's."""
+    if len(known.models) > LISTED_MAX:
+        return None
     return next((name for name in known.models if name != known.model), None)
 
 
@@ -76,6 +80,8 @@ async def run(bench: Bench) -> Outcome:
 
 def _one_model(bench: Bench, chained: Chained) -> Outcome:
     is_blind = not chained.repeats or chained.hits
+    listed = len(bench.known.models)
+    lists = f"{listed} models, as gateways do" if listed > LISTED_MAX else "one model"
     return Outcome(
         verdict=Verdict.INCONCLUSIVE if is_blind else Verdict.NO_EVIDENCE,
         why=(
@@ -86,7 +92,7 @@ def _one_model(bench: Bench, chained: Chained) -> Outcome:
         sensitivity=lower_share(chained.repeats, chained.rounds),
         co_residence=co_residence(bench.known),
         smallest_effect=f"{HITS_MIN} hits in {chained.rounds} prompts",
-        notes=("the server lists one model: no other was swapped to", NOT_IMAGES),
+        notes=(f"the server lists {lists}: no other was swapped to", NOT_IMAGES),
     )
 
 
@@ -161,7 +167,7 @@ def _outcome(bench: Bench, other: str, tally: Tally) -> Outcome:
         f"its own repeats {tally.repeats}, fresh prompts {tally.fresh}"
     )
     is_blind = not tally.repeats or tally.fresh
-    is_alias = tally.alike == tally.rounds
+    is_alias = tally.alike > 0
     if is_blind or (tally.swaps and (is_alias or tally.swaps < HITS_MIN)):
         reason = "the controls do not hold" if is_blind else "the two names may be one model, or it was once"
         return Outcome(
