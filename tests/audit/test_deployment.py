@@ -138,3 +138,9 @@ def test_lines_skip_texts_of_several_lines_and_comments():
     assert lines.of("t", 0, "c") == 9
     assert lines.of("node", 0, "missing") == 6
     assert lines.of("nothing", 3) == 1
+
+
+def test_a_password_in_an_address_that_is_none_is_not_repeated(tmp_path):
+    with pytest.raises(OperatorError) as raised:
+        read_deployment(written(tmp_path, '[[node]]\nname = "a"\nurl = "htp://me:s3cret@host"\n'))
+    assert "s3cret" not in str(raised.value)

@@ -256,3 +256,8 @@ def test_a_proxys_password_is_not_repeated():
     with pytest.raises(OperatorError) as raised:
         make_client(Access(proxy="http://me:s3cret@proxy:port"))
     assert "s3cret" not in str(raised.value)
+
+
+def test_a_socks_proxy_without_its_package_is_no_traceback():
+    with pytest.raises(OperatorError):
+        make_client(Access(proxy="socks9://proxy:1"))

@@ -65,3 +65,10 @@ def test_standard_input():
     assert one.logs[0].name == "standard input"
     with pytest.raises(OperatorError, match="no standard input"):
         heard(spec)
+
+
+def test_a_key_in_place_of_a_variables_name_is_not_repeated():
+    spec = NodeSpec(name="n", url="http://n:1")
+    with pytest.raises(OperatorError) as raised:
+        key_of(spec, Access(key_env="sk-s3cret"), {})
+    assert "s3cret" not in str(raised.value)

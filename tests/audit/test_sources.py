@@ -111,3 +111,12 @@ def test_standard_input_is_a_log_or_one_saved_answer(monkeypatch):
     monkeypatch.setattr(sources, "PAGE_BYTES_MAX", 4)
     pages, logs = read_stream(io.BytesIO(SGLANG_FINAL.encode()), "standard input")
     assert logs[0].starts["sglang"][0].has("final")
+
+
+@pytest.mark.parametrize(
+    "word", ["htp://me:s3cret@host:1", "http://me:s3cret@host:99999", "me:s3cret@host:1"]
+)
+def test_a_password_in_an_address_that_is_none_is_not_repeated(word):
+    with pytest.raises(OperatorError) as raised:
+        spec_of(word)
+    assert "s3cret" not in str(raised.value)

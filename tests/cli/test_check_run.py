@@ -86,6 +86,9 @@ def test_nobody_there_is_its_own_exit_code(tmp_path: Path):
     result = kvfence("check", f"http://127.0.0.1:{port}")
     assert result.exit_code == 4
     assert "Traceback" not in result.output
+    assert result.output.startswith("nothing was tested: ")
+    assert "no evidence" not in result.output
+    assert "warning" not in result.output, "it is said once, not twice"
 
 
 def test_refused_credentials_are_the_same_exit_code():
@@ -111,6 +114,9 @@ def test_refused_credentials_are_the_same_exit_code():
         (("http://h", "--key-env", "NO_SUCH_VARIABLE_HERE"), "NO_SUCH_VARIABLE_HERE"),
         (("http://h", "--two-tenants"), "two keys"),
         (("--targets", "x.toml", "--model", "m"), "stand in the profile"),
+        (("http://h", "--only", "one-wird"), "did you mean"),
+        (("http://h", "--replay", "7.nope.quick"), "nope"),
+        (("http://h", "--json", "no-such-folder/x.json"), "no writable directory"),
         (("http://h", "--resume", "no-such-file.jsonl"), "no-such-file"),
     ],
 )

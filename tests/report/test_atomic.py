@@ -3,7 +3,7 @@
 import pytest
 
 from kvfence.protocol.errors import OperatorError
-from kvfence.report.atomic import write_atomically
+from kvfence.report.atomic import check_places, write_atomically
 
 
 def test_a_file_is_replaced_whole_and_is_its_owners_alone(tmp_path):
@@ -31,3 +31,11 @@ def test_a_place_that_is_none_is_an_operators_error(tmp_path):
     with pytest.raises(OperatorError, match="cannot write"):
         write_atomically(tmp_path / "folder", "x")
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_places_are_looked_at_before_a_run(tmp_path):
+    check_places([tmp_path / "new.json"])
+    for path in (tmp_path, tmp_path / "not" / "there.json"):
+        with pytest.raises(OperatorError, match="cannot write"):
+            check_places([path])
+    assert list(tmp_path.iterdir()) == []

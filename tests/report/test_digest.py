@@ -73,3 +73,8 @@ def test_words_of_a_server_are_made_plain_in_the_first_line():
 def test_events_without_a_start_are_our_own_fault():
     with pytest.raises(InvariantError, match="begin with its start"):
         Digest.of(LEAKING[1:])
+
+
+def test_a_run_that_got_nowhere_tested_nothing():
+    ended = RunEnded(at_s=1.0, exit_code=4, why="nobody answers")
+    assert Digest.of([started("check"), ended]).headline == "nothing was tested: nobody answers"

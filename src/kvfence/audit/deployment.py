@@ -147,7 +147,9 @@ class _Reader:
         url = self._text(table, "url", "node", index)
         if url is not None and not is_url(url):
             where = self._lines.of("node", index, "url")
-            self._refuse(where, f"gives {name} the url {url!r}", "write it as http://host:port")
+            self._refuse(
+                where, f"gives {name} the url {without_password(url)!r}", "write it as http://host:port"
+            )
         log = self._text(table, "log", "node", index)
         spec = NodeSpec(
             name=name,
@@ -237,6 +239,12 @@ class _Reader:
 
     def _refuse(self, line: int, what: str, fix: str) -> NoReturn:
         raise OperatorError(f"{self._path}:{line} {what}: {fix}")
+
+
+def without_password(address: str) -> str:
+    """Return an address as it may be repeated in an error: without what stands before its @."""
+    scheme, slashes, rest = address.rpartition("://")
+    return f"{scheme}{slashes}{rest.rpartition('@')[2]}"
 
 
 def is_url(text: str) -> bool:

@@ -77,7 +77,7 @@ def make_client(access: Access, transport: httpx.AsyncBaseTransport | None = Non
             follow_redirects=False,
             trust_env=False,
         )
-    except (ValueError, httpx.InvalidURL):
+    except (ValueError, ImportError, httpx.InvalidURL):  # ImportError: SOCKS wants a package of its own
         # The address may hold a password: neither it nor what was raised is shown.
         raise OperatorError("the proxy is no address: write it as http://host:port") from None
 

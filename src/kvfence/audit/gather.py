@@ -5,6 +5,7 @@ reached is told as such and stops nobody else.
 """
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import BinaryIO
@@ -18,6 +19,7 @@ from kvfence.audit.sources import read_log, read_saved, read_stream
 from kvfence.protocol.errors import OperatorError
 
 NODES_AT_ONCE = 16
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,10 @@ def key_of(spec: NodeSpec, access: Access, environment: Mapping[str, str]) -> st
         return None
     key = environment.get(name)
     if not key:
+        # Somebody may have given the key where its variable's name is wanted: such a word is not repeated.
+        shown = name if _VARIABLE.fullmatch(name) else "of that name (not repeated here: it may be a key)"
         raise OperatorError(
-            f"the environment variable {name} is not set: put the key for {spec.name} into it"
+            f"the environment variable {shown} is not set: put the key for {spec.name} into it"
         )
     if not (key.isascii() and key.isprintable()):
         raise OperatorError(f"what is in {name} can be no key: it has characters that no header may have")

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kvfence.audit.deployment import NodeSpec, is_url
+from kvfence.audit.deployment import NodeSpec, is_url, without_password
 from kvfence.audit.log_blocks import Needles, blocks_of
 from kvfence.audit.log_scan import Hits, LogScan, unwrapped, whose_in
 from kvfence.audit.page import Page, page_of
@@ -50,12 +50,13 @@ def spec_of(target: str) -> NodeSpec:
     if path.is_file():
         saved = is_saved(path)
         return NodeSpec(name=path.name, log=None if saved else path, saved=(path,) if saved else ())
+    shown = without_password(target)
     if path.exists():
-        raise OperatorError(f"{target} is no file: name logs and saved answers one by one")
+        raise OperatorError(f"{shown} is no file: name logs and saved answers one by one")
     if "://" not in target and ":" in target:
-        raise OperatorError(f"{target} is no file; if it is an address, write http://{target}")
+        raise OperatorError(f"{shown} is no file; if it is an address, write http://{shown}")
     raise OperatorError(
-        f"{target} is not there: name a URL, a log, a saved JSON answer, or - for standard input"
+        f"{shown} is not there: name a URL, a log, a saved JSON answer, or - for standard input"
     )
 
 

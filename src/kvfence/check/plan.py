@@ -57,7 +57,7 @@ def make_plan(
 ) -> Plan:
     """Choose from all scenarios. `only` names what is wanted, whatever the profile takes."""
     scenarios = tuple(scenarios)
-    _check_names(only, scenarios)
+    check_names(only, scenarios)
     chosen, left = [], []
     for scenario in sorted(scenarios, key=profile.place_of):
         if only and scenario.name not in only:
@@ -84,7 +84,8 @@ def _why_not(scenario: Scenario, known: Known, allowed: frozenset[Hazard]) -> st
     return None
 
 
-def _check_names(only: tuple[str, ...], scenarios: tuple[Scenario, ...]) -> None:
+def check_names(only: tuple[str, ...], scenarios: Iterable[Scenario]) -> None:
+    """Raise OperatorError for a scenario that there is not."""
     names = [scenario.name for scenario in scenarios]
     for name in only:
         if name not in names:

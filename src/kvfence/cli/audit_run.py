@@ -32,6 +32,7 @@ from kvfence.audit import (
 from kvfence.cli.recorder import Recorder
 from kvfence.protocol.errors import OperatorError
 from kvfence.report import RunEnded, Severity
+from kvfence.report.atomic import check_places
 from kvfence.report.exit_codes import OnInconclusive, ending_of
 from kvfence.report.formats import Format
 
@@ -60,6 +61,9 @@ class Flags:
 def run_audit(flags: Flags) -> int:
     """Audit what the flags name; return the exit code."""
     deployment = deployment_of(flags)
+    check_places(
+        (*flags.outputs.values(), *((flags.baseline,) if flags.writes_baseline and flags.baseline else ()))
+    )
     around = Around(os.environ, sys.stdin.buffer)
     before = _figures_of(flags)
     with Recorder(console=Console(), jsonl=flags.jsonl, baseline=flags.accepted) as recorder:

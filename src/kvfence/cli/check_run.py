@@ -21,6 +21,7 @@ from kvfence.check.capability import CredentialsRefused, TargetUnreachable
 from kvfence.check.checking import Wishes, check_target, for_one_of_several
 from kvfence.check.credentials import Redactor
 from kvfence.check.evidence import Vault, check_recipient
+from kvfence.check.plan import check_names
 from kvfence.check.profile_file import read_profile
 from kvfence.check.profiles import profile_named
 from kvfence.check.resume import Resumed, resumed_from
@@ -32,6 +33,7 @@ from kvfence.cli.check_view import print_plan
 from kvfence.cli.recorder import Recorder
 from kvfence.protocol.errors import OperatorError
 from kvfence.report import Noted, RunEnded, RunStarted, Severity
+from kvfence.report.atomic import check_places
 from kvfence.report.exit_codes import Ending, ExitCode, OnInconclusive, ending_of
 from kvfence.report.formats import Format
 from kvfence.report.jsonl import read_events
@@ -74,6 +76,8 @@ def run_check(flags: Flags) -> int:
     redactor = Redactor()
     targets = targets_of(flags, os.environ, redactor)
     wishes = wishes_of(flags)
+    check_names(wishes.only, SCENARIOS.values())
+    check_places(flags.outputs.values())
     events = Path(flags.resume) if flags.resume else flags.jsonl
     with Recorder(
         console=Console(),
@@ -127,7 +131,8 @@ async def _check_all(
             )
         except (TargetUnreachable, CredentialsRefused) as error:
             gone.append(str(error))
-            recorder.take(Noted(at_s=recorder.last_s, text=str(error), is_warning=True))
+            if len(targets) > 1:  # of one target the ending says it
+                recorder.take(Noted(at_s=recorder.last_s, text=str(error), is_warning=True))
     if gone:
         return Ending(ExitCode.UNREACHABLE, "; ".join(gone))
     if flags.is_plan_only:

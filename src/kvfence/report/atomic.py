@@ -6,9 +6,19 @@ one is complete.
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from kvfence.protocol.errors import OperatorError
+
+
+def check_places(paths: Iterable[Path]) -> None:
+    """Raise OperatorError for a file that could not be written: said before a run, not after it."""
+    for path in paths:
+        if path.is_dir():
+            raise OperatorError(f"cannot write {path}: it is a directory; name a file")
+        if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+            raise OperatorError(f"cannot write {path}: {path.parent} is no writable directory; name another")
 
 
 def write_atomically(path: Path, text: str) -> None:

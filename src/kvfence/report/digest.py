@@ -116,6 +116,8 @@ class Digest:
             return f"{worst.severity.upper()} {worst.code} {plain(worst.about)}: {plain(worst.what)}"
         if self.ended is None:
             return f"interrupted after {self.last_s:.0f} s: {self.no_evidence}"
+        if not self.is_audit and not self.scenarios and not self.findings:
+            return f"nothing was tested: {plain(self.ended.why)}"
         is_untested = bool(self.scenarios) and all(
             story.ended is None or story.ended.verdict in (Verdict.NOT_TESTED, Verdict.INCONCLUSIVE)
             for story in self.scenarios
