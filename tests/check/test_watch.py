@@ -76,5 +76,5 @@ def test_only_what_is_ordinary_may_run():
 def test_a_foreign_marker_ends_the_asking():
     watch, events, _ = watch_of(setup_for("response-misroute/kept-rest"), names=("marker-sweep",))
     run(watch.go(looks_max=20))
-    assert watch.state.stopped == "a foreign marker was seen by marker-sweep"
+    assert watch.state.stopped == "a leak was seen by marker-sweep"
     assert [event.finding.code for event in events if isinstance(event, FindingMade)] == ["KVF201"]

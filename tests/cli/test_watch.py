@@ -25,6 +25,7 @@ def test_its_help_reads_in_one_screen():
         (("http://h", "--targets", "x.toml"), "and not both"),
         (("http://h", "--listen", "nowhere"), "HOST:PORT"),
         (("--targets", "no-such-profile.toml"), "no-such-profile"),
+        (("--targets", "x.toml", "--model", "m"), "leave out --key-env"),
     ],
 )
 def test_wrong_flags_say_what_to_do(words: tuple[str, ...], said: str):

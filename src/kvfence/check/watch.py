@@ -3,7 +3,8 @@
 Rules it keeps:
 - Only what is ordinary runs, whatever the target allows: nobody sits beside a watch.
 - One scenario a look; the looks of a round are spread evenly over its period.
-- The first foreign marker ends the asking. The metrics stay, so that an alert fires.
+- The first leak ends the asking: a foreign marker, or interference reproduced exactly. The metrics stay, so
+  that an alert fires.
 - A target that does not answer is tried again at the next look, and shown as down meanwhile.
 """
 
@@ -50,7 +51,7 @@ class Watch:
     wall_clock: Callable[[], float] = time.time
 
     async def go(self, *, looks_max: int | None = None) -> None:
-        """Look for ever, or so many times. Returns when a foreign marker was seen."""
+        """Look for ever, or so many times. Returns when a leak was seen."""
         gap_s = self.period_s / len(self.scenarios)
         look = 0
         self.changed(self.state)
@@ -92,7 +93,7 @@ class Watch:
             text = f"{name}: the evidence of a change is enough: see kvfence_watch_evidence"
             self.emit(Noted(text=text, is_warning=True))
         if any(one.outcome.verdict is Verdict.LEAK for one in ended):
-            self.state.stopped = f"a foreign marker was seen by {scenario.name}"
+            self.state.stopped = f"a leak was seen by {scenario.name}"
 
 
 class _Counted:

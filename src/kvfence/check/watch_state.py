@@ -3,7 +3,7 @@
 Rules it keeps:
 - A suspicion is an alarm only when its evidence, over all looks since the watch began, is enough: with so
   many scenarios watched for ever, the chance of even one false alarm stays at most `alpha`.
-- A foreign marker needs no statistics: it is told at once.
+- A leak needs no statistics: it is told at once.
 - The state can be stored and gone on from. Forgetting it would spend the false-alarm rate again.
 """
 
@@ -18,10 +18,15 @@ from kvfence.report import Verdict
 
 ALPHA = 0.01
 FORMAT = 1
+# A p-value that came out as 0 is a small one that no float holds.
+P_VALUE_MIN = 1e-300
 
 
 class Watched(msgspec.Struct, kw_only=True):
-    """One scenario. `effective` sums n · c · d over its looks: opportunities that would have been seen."""
+    """One scenario. `effective` sums n · c · d over its looks: opportunities that would have been seen.
+
+    `looks` and `begun` are those of its evidence: only looks with a p-value count there.
+    """
 
     looks: int = 0
     begun: float = 0.0
@@ -58,7 +63,7 @@ def take(state: WatchState, ended: Iterable[Ended], *, scenarios: int, now_s: fl
         if bound is not None:
             watched.effective += bound.opportunities * bound.co_residence * bound.sensitivity
         if outcome.p_value is not None:
-            after = before.after(e_of_p(max(outcome.p_value, 1e-300)))
+            after = before.after(e_of_p(max(outcome.p_value, P_VALUE_MIN)))
             watched.looks, watched.begun = after.looks, after.begun
             if after.is_alarm and not before.is_alarm:
                 alarms.append(one.scenario.name)
@@ -115,7 +120,7 @@ def _families(state: WatchState, target: str, scenarios: int) -> Iterator[Family
     yield (
         "kvfence_watch_leaks_total",
         "counter",
-        "Answers with a foreign marker.",
+        "Looks that ended in a leak.",
         [(labels, float(one.verdicts.get(Verdict.LEAK.value, 0))) for labels, one in each],
     )
     evidence = [(labels, evidence_of(one, state.alpha, scenarios)) for labels, one in each]

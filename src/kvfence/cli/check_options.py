@@ -36,16 +36,18 @@ def price_of(words: str | None) -> Price | None:
     if words is None:
         return None
     parts = words.split("/")
+    if len(parts) == 2 and all(_is_price(part) for part in parts):
+        return Price(prompt=float(parts[0]), completion=float(parts[1]))
+    raise OperatorError(
+        f"--price {words}: give two numbers, as in --price 0.15/0.60 (money for a million tokens)"
+    )
+
+
+def _is_price(word: str) -> bool:
     try:
-        prompt, completion = (float(part) for part in parts)
+        return 0 <= float(word) < float("inf")
     except ValueError:
-        prompt = -1.0
-        completion = -1.0
-    if not (0 <= prompt < float("inf") and 0 <= completion < float("inf")):
-        raise OperatorError(
-            f"--price {words}: give two numbers, as in --price 0.15/0.60 (money for a million tokens)"
-        )
-    return Price(prompt=prompt, completion=completion)
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

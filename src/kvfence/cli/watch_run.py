@@ -1,7 +1,7 @@
 """What `kvfence watch` does with its flags: one target, its state, its metrics.
 
 Rules it keeps: what is wrong with flags and files is said before the first request; the state is stored after
-each look; it ends with 1 when a foreign marker was seen, with 130 when it was interrupted.
+each look; it ends with 1 when a leak was seen, with 130 when it was interrupted.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class WatchFlags:
 
 
 def run_watch(flags: WatchFlags) -> int:
-    """Watch until a foreign marker is seen or somebody interrupts; return the exit code."""
+    """Watch until a leak is seen or somebody interrupts; return the exit code."""
     redactor = Redactor()
     target = target_of(flags, redactor)
     state = stored_state(flags.state, target.shown, flags.alpha)
@@ -81,7 +81,7 @@ def run_watch(flags: WatchFlags) -> int:
 
 
 async def _for_ever(watch: Watch, console: Console) -> None:
-    """Watch; once a foreign marker was seen, keep the metrics up until somebody looks."""
+    """Watch; once a leak was seen, keep the metrics up until somebody looks."""
     await watch.go()
     console.print(f"stopped: {watch.state.stopped}; the metrics stay until this is interrupted", style="bold")
     await asyncio.Event().wait()
@@ -109,6 +109,10 @@ def target_of(flags: WatchFlags, redactor: Redactor) -> Target:
             redactor=redactor,
             model=flags.model,
             has_two_tenants=flags.has_two_tenants,
+        )
+    if flags.key_names or flags.has_two_tenants or flags.model:
+        raise OperatorError(
+            "keys, tenants and models stand in the profile: leave out --key-env, --two-tenants and --model"
         )
     targets = read_profile(flags.targets, environ=os.environ, redactor=redactor)
     if len(targets) != 1:
