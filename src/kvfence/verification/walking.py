@@ -2,9 +2,11 @@
 
 Rules: a walk takes free moves alone. What goes on by itself comes first, then what answers weather (a dead
 node comes back, a hello), then timers; where several things are possible they take turns, so that none of
-them is put off for ever. A walk ends at home, or in a state from which an earlier walk came home; one that
-needs more than `STEPS_MAX` steps is a finding, though no proof: another way might have led home. Of the
-states of the layer every n-th is walked from, so that there are at most as many as were asked for.
+them is put off for ever. A timer that rings when nothing goes on by itself is free, although the search books
+it on the scope's budget of early ones for as long as there is some. A walk ends at home, or in a state from
+which an earlier walk came home; one that needs more than `STEPS_MAX` steps, or gets stuck, is a finding,
+though no proof: another way might have led home. Of the states of the layer every n-th is walked from, so
+that there are at most as many as were asked for.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +20,7 @@ from kvfence.world import happenings as h
 from kvfence.world.happenings import Happening
 
 STEPS_MAX = 2_000
-LOST = f"a walk of {STEPS_MAX:,} free moves from here does not come home"
+LOST = f"a walk of free moves from here gets stuck, or is not home after {STEPS_MAX:,}"
 BY_ITSELF = frozenset(
     (h.Deliver, h.Land, h.Complete, h.Stop, h.Verify, h.Launch, h.Retire, h.CutDone, h.Destroyed, h.Suspect)
 )
@@ -85,7 +87,8 @@ class _Way:
             free = [
                 (new, move)
                 for move in moves
-                if (new := self.engine.after(state, move)[0])[-1] is state[-1] and new is not state
+                if (new := self.engine.after(state, move)[0]) is not state
+                and (new[-1] is state[-1] or (kind and move.timer))
             ]
             if free:
                 self._turns[kind] += 1
