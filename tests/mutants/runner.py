@@ -39,7 +39,11 @@ RIG_FAILED = 1
 OUT_OF_MEMORY = 3
 SECOND = "the second killer"
 # Without pytest's own terminal (and the options that are its), and without alarms: a child has bounds.
-OPTIONS = "-o addopts=--import-mode=importlib -o timeout=0 -p no:terminal -p no:cacheprovider --capture=no"
+# kvfence brings a plugin of pytest's, so pytest would rewrite it, and warns that it is loaded already.
+OPTIONS = (
+    "-o addopts=--import-mode=importlib -o timeout=0 -p no:terminal -p no:cacheprovider --capture=no "
+    "-W ignore::pytest.PytestAssertRewriteWarning"
+)
 
 
 @unique

@@ -66,7 +66,7 @@ def test_two_processes_see_what_one_sees():
     ("limits", "why"),
     [
         (Limits(states_max=50), Why.STATES),
-        (Limits(memory_mib=1), Why.MEMORY),
+        (Limits(memory_mib=0), Why.MEMORY),
     ],
     ids=lambda value: value.value if isinstance(value, Why) else "",
 )

@@ -12,7 +12,7 @@ from kvfence.protocol.errors import unreachable
 from kvfence.verification.edges import Share
 from kvfence.verification.remembered import Taken
 from kvfence.verification.walking import Walked
-from kvfence.verification.worker import Worker, peak_mib
+from kvfence.verification.worker import Worker
 from kvfence.world.happenings import Happening
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _expand(worker: Worker, pipe: Any) -> None:
     first, asked = pipe.recv()
     pipe.send(worker.decide(asked, first))
     new = worker.accept(pipe.recv())
-    pipe.send((new, worker.transitions, peak_mib(), worker.counterexample(), worker.is_full))
+    pipe.send((new, worker.transitions, worker.peak_mib(), worker.counterexample(), worker.is_full))
 
 
 def _answer(worker: Worker, word: str, about: Any) -> Any:

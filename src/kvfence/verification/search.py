@@ -18,7 +18,7 @@ from kvfence.verification.homing import judge
 from kvfence.verification.outcome import Counterexample, Homing, Level, Report, Walks, Why
 from kvfence.verification.scopes import Scope
 from kvfence.verification.walking import LOST
-from kvfence.verification.worker import Worker, peak_mib
+from kvfence.verification.worker import Worker
 from kvfence.world import Finding, Kind
 from kvfence.world.happenings import Happening
 
@@ -27,7 +27,10 @@ WIDE = 200  # states of a level, for each worker, from which on the work is divi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Where a search stops before it is done. `memory_mib` is for all its processes together."""
+    """Where a search stops before it is done. `memory_mib` is for all its processes together.
+
+    Memory counts from the beginning of the search: what a process held before is not the search's.
+    """
 
     states_max: int | None = None
     memory_mib: int = 4096
@@ -126,12 +129,12 @@ class _Search:
             return Why.DEPTH
         if limits.states_max is not None and states >= limits.states_max:
             return Why.STATES
-        if self._peak_mib() > limits.memory_mib:
+        if self._peak_mib() >= limits.memory_mib:
             return Why.MEMORY
         return None
 
     def _peak_mib(self) -> int:
-        return peak_mib() + (0 if self.others is None else self.others.peak_mib)
+        return self.worker.peak_mib() + (0 if self.others is None else self.others.peak_mib)
 
     def _report(self, why: Why, states: int) -> Report:
         crew = self.others

@@ -7,6 +7,7 @@ worker: its beginning was made before the work was divided, and is known to all.
 
 import resource
 from array import array
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kvfence.verification.edges import Edges
@@ -27,9 +28,13 @@ LOOK_EVERY = 1_024  # states, between two looks at the memory
 KIB_A_MIB = 1024
 
 
-def peak_mib() -> int:
-    """The most that this process ever held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB_A_MIB
+def resident_mib() -> int:
+    """What this process holds now; where the kernel does not say that, the most that it ever held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB_A_MIB
+    return pages * resource.getpagesize() // (KIB_A_MIB * KIB_A_MIB)
 
 
 class Worker:
@@ -46,6 +51,9 @@ class Worker:
         self.engine = engine
         self.edges = Edges(home_rule(engine)) if keeps_edges else None
         self.memory_mib = memory_mib  # of this process; None: no bound
+        self._peak_mib = 0
+        # Whoever searches in a process that holds other things (a test run, say) has not used that memory.
+        self._before_mib = resident_mib()
         self.is_full = False
         self.ignored = ignored  # kinds of findings that do not end the search
         self.number = 0
@@ -58,6 +66,11 @@ class Worker:
         self.transitions = 0
         self.found: tuple[int, Move, tuple[Finding, ...]] | None = None
         self._fresh: dict[int, tuple[State, int, Move]] = {}
+
+    def peak_mib(self) -> int:
+        """The most that was seen of what this process holds since the search began."""
+        self._peak_mib = max(self._peak_mib, resident_mib() - self._before_mib)
+        return self._peak_mib
 
     def begin(self) -> None:
         """Put the first state in."""
@@ -110,7 +123,7 @@ class Worker:
 
     def _is_over(self) -> bool:
         """A level may be wider than the memory: it is left in the middle then, and the search says so."""
-        self.is_full = self.memory_mib is not None and peak_mib() > self.memory_mib
+        self.is_full = self.memory_mib is not None and self.peak_mib() >= self.memory_mib
         return self.is_full
 
     def _judge(self, index: int, move: Move, findings: tuple[Finding, ...]) -> None:
