@@ -42,7 +42,8 @@ SECOND = "the second killer"
 # kvfence brings a plugin of pytest's, so pytest would rewrite it, and warns that it is loaded already.
 OPTIONS = (
     "-o addopts=--import-mode=importlib -o timeout=0 -p no:terminal -p no:cacheprovider --capture=no "
-    "-W ignore::pytest.PytestAssertRewriteWarning"
+    "-W ignore::pytest.PytestAssertRewriteWarning "
+    "-p no:looptime_plugin -p no:looptime_chronometers -p no:looptime_timeproxies"
 )
 
 
