@@ -28,13 +28,17 @@ LOOK_EVERY = 1_024  # states, between two looks at the memory
 KIB_A_MIB = 1024
 
 
-def resident_mib() -> int:
-    """What this process holds now; where the kernel does not say that, the most that it ever held."""
+def resident_kib() -> int:
+    """What this process holds now; where the kernel does not say that, the most that it ever held.
+
+    Pages of files do not count: a forked process has only those that it touched, and is compared with its
+    parent.
+    """
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        _, resident, shared, *_ = Path("/proc/self/statm").read_text(encoding="ascii").split()
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB_A_MIB
-    return pages * resource.getpagesize() // (KIB_A_MIB * KIB_A_MIB)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (int(resident) - int(shared)) * resource.getpagesize() // 1024
 
 
 class Worker:
@@ -51,9 +55,9 @@ class Worker:
         self.engine = engine
         self.edges = Edges(home_rule(engine)) if keeps_edges else None
         self.memory_mib = memory_mib  # of this process; None: no bound
-        self._peak_mib = 0
+        self._peak_kib = 0
         # Whoever searches in a process that holds other things (a test run, say) has not used that memory.
-        self._before_mib = resident_mib()
+        self._before_kib = resident_kib()
         self.is_full = False
         self.ignored = ignored  # kinds of findings that do not end the search
         self.number = 0
@@ -69,8 +73,8 @@ class Worker:
 
     def peak_mib(self) -> int:
         """The most that was seen of what this process holds since the search began."""
-        self._peak_mib = max(self._peak_mib, resident_mib() - self._before_mib)
-        return self._peak_mib
+        self._peak_kib = max(self._peak_kib, resident_kib() - self._before_kib)
+        return -(-self._peak_kib // KIB_A_MIB)
 
     def begin(self) -> None:
         """Put the first state in."""
