@@ -32,6 +32,9 @@ one-word  ordinary                8            240                 64      0.2
 boundary  may-stop-server        14      1,412,000                112     25.0
 at most                          22      1,412,240                176     25.2
 not tested: abort-refill: it is may-harm-others
+churn: where the free list hands out first what came back last, an opportunity costs one request (64,200 \
+tokens in the mean); where free pages wait in line, it costs the whole pool: all of this plan writes 1,412,416 \
+tokens, so the pages of larger pools do not come round (kvfence audit reads how large they are)
 budget: 400 requests, 120 seconds
 """
 

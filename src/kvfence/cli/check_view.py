@@ -1,4 +1,4 @@
-"""How a plan is shown before a run: what each scenario may cost, what is left out, and the budget."""
+"""How a plan is shown before a run: what each scenario may cost, what is left out, the churn, the budget."""
 
 from rich.console import Console
 from rich.table import Table
@@ -39,7 +39,24 @@ def print_plan(console: Console, plan: Plan, limits: Limits, price: Price | None
     console.print(table)
     for left in plan.left:
         console.print(Text(f"not tested: {left.scenario.name}: {left.why}", style="dim"), soft_wrap=True)
+    if plan.chosen:
+        console.print(Text(churn_line(plan)), soft_wrap=True)
     console.print(Text(budget_line(plan, limits, price)), soft_wrap=True)
+
+
+def churn_line(plan: Plan) -> str:
+    """One line: what it takes until a page that was given back is handed out again.
+
+    How large a pool is nobody says through this API, nor which end of its free list is used.
+    """
+    tokens = plan.cost.prompt_tokens + plan.cost.completion_tokens
+    each = tokens // max(1, plan.cost.requests)
+    return (
+        f"churn: where the free list hands out first what came back last, an opportunity costs one request "
+        f"({each:,} tokens in the mean); where free pages wait in line, it costs the whole pool: all of this "
+        f"plan writes {tokens:,} tokens, so the pages of larger pools do not come round "
+        "(kvfence audit reads how large they are)"
+    )
 
 
 def budget_line(plan: Plan, limits: Limits, price: Price | None) -> str:
