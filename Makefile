@@ -10,7 +10,7 @@ NIXL_VERSION ?= 1.5.1
 VLLM := .venv-vllm
 VLLM_READY := $(VLLM)/.ready-$(VLLM_VERSION)-$(NIXL_VERSION)
 
-.PHONY: verify-full serve test test-slow test-vllm mutants verify-twin simulate-nightly lint bench figures docs clean env
+.PHONY: verify-full serve test test-slow test-vllm soak-check mutants verify-twin simulate-nightly lint bench figures docs clean env
 
 env: $(VENV)/.ready
 
@@ -52,6 +52,12 @@ $(VLLM_READY):
 	$(VLLM)/bin/python -m pip install --quiet --no-deps 'nixl==$(NIXL_VERSION)' 'nixl-cu12==$(NIXL_VERSION)'
 	touch $@
 
+# `kvfence check --profile quick` against healthy deployments on this machine, 300 runs in all: hours. It goes
+# on where it was interrupted. An evening's worth: make soak-check SOAK_ARGS='--minutes 60', or '--runs 50'.
+soak-check: env
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.check.soak $(SOAK_ARGS)
+	$(BIN)/python docs/make_check.py
+
 # Every single-row mutation of the protocol's tables; one row alone: make mutants MUTANTS_ARGS='--only ROLE:STATE/FACT'
 mutants: env
 	$(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
@@ -86,6 +92,7 @@ figures: env
 
 docs: env
 	$(BIN)/python docs/make_protocol.py
+	$(BIN)/python docs/make_check.py
 	$(BIN)/python docs/make_faults.py
 	$(BIN)/python docs/make_codes.py
 	$(BIN)/python docs/make_scenarios.py

@@ -1,19 +1,23 @@
 """Write docs/check_faults.md: what `kvfence check` finds of each fault, from runs that `--measure` made.
 
 `--measure` plays each fault of the fake servers against the scenarios that say that they can see its class,
-and against the profiles, in virtual time; and the healthy fakes against `standard`. `--engine` does the same
-on real processes, with the faults of the catalogue. Both keep every run in docs/check_faults.json as soon as
-it is over and leave out what is there, so they can be interrupted and begun again; names restrict them to
-some faults. Without either, the page is written from that file alone, and `--check` says whether it is up to
-date (exit 1 when it is not).
+and against the profiles, in virtual time; and the healthy fakes against `standard`. `--engine` plays the
+faults of the catalogue on real processes, each against the scenarios that can see it, until the first finding
+or for `--limit` seconds. Healthy real processes are `make soak-check`'s. All keep every run in
+docs/check_faults.json as soon as it is over and leave out what is there, so they can be interrupted and begun
+again. Names restrict them to some faults; `--share 1/2` and `--share 2/2` are two processes, each with half.
+
+`--drop PART` first forgets the runs of a part, for the code has changed. `--merge FILE` adds the runs of
+another such file. Without any of these the page is written from what there is, and `--check` says whether it
+is up to date (exit 1 when it is not).
 """
 
 import argparse
-import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,8 +27,11 @@ PAGE, DATA = ROOT / "docs" / "check_faults.md", ROOT / "docs" / "check_faults.js
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from tests.check.controls import HARD, Played, play  # noqa: E402 -- runs from anywhere
+from tests.check.engine_sizes import BLIND, faults_outside, scenarios_for  # noqa: E402
 from tests.check.fake.faults import EXPOSING, FAULTS, setup_for  # noqa: E402
 from tests.check.fake.variants import HEALTHY  # noqa: E402
+from tests.check.kept import PARTS, drop, is_there, keep, merge, read_data  # noqa: E402
+from tests.check.soak import BAD, said_of_soak  # noqa: E402
 
 from kvfence.check.scenarios import SCENARIOS  # noqa: E402
 from kvfence.check.statistics import clopper_pearson  # noqa: E402
@@ -35,9 +42,6 @@ SEEDS, ENGINE_SEEDS, HEALTHY_SEEDS = 20, 3, 20
 PROFILES = {"quick": 20, "standard": 3}
 # One-sided: "at least" and "at most" with 95 % are ends of an interval of 90 %.
 ONE_SIDED = 0.9
-# What is kept of a run beside its finding: verdicts that say something.
-TOLD = frozenset((*(one.value for one in HARD), Verdict.EXPOSED.value, Verdict.INCONCLUSIVE.value))
-BAD = frozenset((Verdict.LEAK.value, Verdict.UNREAD.value, Verdict.TRUNCATED.value, Verdict.HANG.value))
 
 HEAD = """\
 # What `kvfence check` finds
@@ -53,50 +57,15 @@ least 86 %, with 95 % confidence; every share below comes with its own bound.
 
 
 # ---------------------------------------------------------------- measuring
-def read_data() -> dict[str, Any]:
-    """What was measured so far."""
-    if not DATA.exists():
-        return {"fake": {}, "healthy": {}, "engine": {}, "engine_healthy": {}}
-    data: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
-    return data
+@dataclass(frozen=True)
+class Task:
+    """One run to make: where it is kept, and how it is made."""
 
-
-def keep(part: str, name: str, column: str, played: Played) -> None:
-    """Add one run to the file."""
-    data = read_data()
-    cell = data[part].setdefault(name, {}).setdefault(column, {})
-    cell[str(played.seed)] = {
-        "found": played.scenario,
-        "verdict": played.verdict,
-        "codes": sorted(set(played.codes)),
-        "requests": played.requests,
-        "seconds": played.seconds,
-        "verdicts": {name: verdict for name, verdict in sorted(played.ended.items()) if verdict in TOLD},
-    }
-    DATA.write_text(_as_text(data), encoding="utf-8")
-
-
-def _as_text(data: dict[str, Any]) -> str:
-    """One line for each cell, so that a run changes one line."""
-    parts = []
-    for part, names in sorted(data.items()):
-        rows = [
-            f"{json.dumps(name)}: {{\n"
-            + ",\n".join(f" {json.dumps(column)}: {_cell(cells[column])}" for column in sorted(cells))
-            + "\n}"
-            for name, cells in sorted(names.items())
-        ]
-        parts.append(f"{json.dumps(part)}: {{\n" + ",\n".join(rows) + "\n}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"
-
-
-def _cell(cell: dict[str, Any]) -> str:
-    return json.dumps(dict(sorted(cell.items(), key=lambda item: int(item[0]))), separators=(",", ":"))
-
-
-def is_there(part: str, name: str, column: str, seed: int) -> bool:
-    """Whether this run was made already."""
-    return str(seed) in read_data()[part].get(name, {}).get(column, {})
+    part: str
+    name: str
+    column: str
+    seed: int
+    run: Callable[[int], Played]
 
 
 def columns_for(name: str) -> list[tuple[str, tuple[str, ...], str]]:
@@ -109,44 +78,35 @@ def columns_for(name: str) -> list[tuple[str, tuple[str, ...], str]]:
     return [*((one, (one,), "standard") for one in seeing), *((profile, (), profile) for profile in PROFILES)]
 
 
-def measure_fakes(names: list[str], seeds: int, until_s: float | None) -> None:
-    """Play faults, seed by seed, so that an interrupted measurement has seen each fault."""
+def fakes(names: list[str], seeds: int) -> Iterator[Task]:
+    """Faults, seed by seed, so that an interrupted measurement has seen each fault."""
     for seed in range(seeds):
         for name in names or FAULTS:
             counts = HARD | {Verdict.EXPOSED} if name in EXPOSING else HARD
             for column, only, profile in columns_for(name):
                 if only or seed < PROFILES[profile]:
-                    run = _fake_run(name, only, profile, counts)
-                    _once("fake", name, column, seed, run, until_s)
+                    yield Task("fake", name, column, seed, _fake_run(name, only, profile, counts))
 
 
-def measure_healthy(names: list[str], seeds: int, until_s: float | None) -> None:
-    """Play healthy servers to the end of `standard`."""
+def healthy(names: list[str], seeds: int) -> Iterator[Task]:
+    """Healthy servers, to the end of `standard`."""
     for seed in range(seeds):
         for name in names or HEALTHY:
-            _once("healthy", name, "standard", seed, _healthy_run(name), until_s)
+            yield Task("healthy", name, "standard", seed, _healthy_run(name))
 
 
-def measure_engine(names: list[str], seeds: int, until_s: float | None) -> None:
-    """Play the catalogue's faults on real processes, then healthy deployments."""
+def engine(names: list[str], seeds: int, limit_s: float | None, logs: Path | None) -> Iterator[Task]:
+    """The catalogue's faults, on real processes."""
     # What real processes need is not there on the core install.
     from tests.check import engine_controls as real  # noqa: PLC0415
 
     for seed in range(seeds):
-        for name in names or real.faults_outside():
-            if name in real.HEALTHY:
-                continue
+        for name in names or faults_outside():
 
             def run(seed: int, name: str = name) -> Played:
-                return real.check_served(real.serve_flags(name), seed=seed, counts=real.counts_for(name))
+                return real.check_fault(name, seed=seed, limit_s=limit_s or real.LIMIT_SECONDS, keep=logs)
 
-            _once("engine", name, "standard", seed, run, until_s)
-        for name in [one for one in real.HEALTHY if not names or one in names]:
-
-            def calm(seed: int, name: str = name) -> Played:
-                return real.check_served(real.HEALTHY[name], seed=seed, profile="quick")
-
-            _once("engine_healthy", name, "quick", seed, calm, until_s)
+            yield Task("engine", name, "its scenarios", seed, run)
 
 
 def _fake_run(
@@ -159,16 +119,32 @@ def _healthy_run(name: str) -> Callable[[int], Played]:
     return lambda seed: play(HEALTHY[name], seed=seed, ends_early=False)
 
 
-def _once(
-    part: str, name: str, column: str, seed: int, run: Callable[[int], Played], until_s: float | None
-) -> None:
-    if is_there(part, name, column, seed) or (until_s is not None and time.monotonic() > until_s):
-        return
-    played = run(seed)
-    keep(part, name, column, played)
-    print(
-        part, name, column, seed, played.scenario, played.verdict, played.requests, played.seconds, flush=True
-    )
+def measure(tasks: Iterable[Task], share: tuple[int, int], until_s: float | None) -> None:
+    """Make the runs of our share that are not there. One that came to nothing is said, and not kept."""
+    for number, task in enumerate(tasks):
+        where = (task.part, task.name, task.column)
+        if number % share[1] != share[0] or is_there(DATA, *where, task.seed):
+            continue
+        if until_s is not None and time.monotonic() > until_s:
+            return
+        try:
+            played = task.run(task.seed)
+        except (RuntimeError, AssertionError) as error:
+            if task.part != "engine":
+                raise
+            print(*where, task.seed, f"was not measured: {error}", file=sys.stderr, flush=True)
+            continue
+        keep(DATA, *where, played)
+        said = (played.scenario, played.verdict, played.requests, played.seconds, played.moved)
+        print(*where, task.seed, *said, flush=True)
+
+
+def share_of(text: str) -> tuple[int, int]:
+    """Which of how many: "1/2" is (0, 2)."""
+    which, _, of = text.partition("/")
+    if not (which.isdecimal() and of.isdecimal() and 1 <= int(which) <= int(of)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: 1/2 is the first of two")
+    return int(which) - 1, int(of)
 
 
 # ---------------------------------------------------------------- the page
@@ -198,8 +174,7 @@ def finders(cell: dict[str, Any]) -> str:
 def page(data: dict[str, Any]) -> str:
     """Return the whole page."""
     lines = [HEAD, *_profiles(data["fake"]), *_scenarios(data["fake"]), *_healthy(data["healthy"])]
-    if data["engine"] or data["engine_healthy"]:
-        lines += _engine(data["engine"], data["engine_healthy"])
+    lines += _engine(data["engine"], data["engine_healthy"])
     return "\n".join([*lines, ""])
 
 
@@ -252,26 +227,71 @@ def _at_most(hits: int, runs: int) -> str:
     return f"{hits} of {runs} runs of `standard`, at most {bound:.1%} with 95 % confidence"
 
 
-def _engine(faults: dict[str, Any], healthy: dict[str, Any]) -> Iterator[str]:
+def _engine(faults: dict[str, Any], soaked: dict[str, Any]) -> Iterator[str]:
     yield "## On real processes"
     yield ""
-    yield "`kvfence serve` with each fault that real nodes get to, and without the layers that stop it."
+    yield "`kvfence serve` with each fault that real nodes get to, without the layers that stop it, against the"
+    yield "scenarios that can see it, in `standard`'s sizes, until the first finding. Where nothing was found, the"
+    yield "deployment's trace says whether a core did what it would not have done without the fault. What a fault"
+    yield "rules beside the cores (prefix pages, block tables, memory) shows in no trace."
     yield ""
-    yield "| fault | standard | found by |"
-    yield "| --- | --- | --- |"
-    for name in sorted(faults):
-        cell = faults[name]["standard"]
-        yield f"| `{name}` | {cell_text(cell)} | {finders(cell)} |"
+    yield "| fault | tried with | found | by |"
+    yield "| --- | --- | --- | --- |"
+    for name in faults_outside():
+        cell = faults.get(name, {}).get("its scenarios", {})
+        tried = ", ".join(f"`{one}`" for one in scenarios_for(name))
+        by = finders(cell) if any(run["found"] for run in cell.values()) else why_not(cell)
+        yield f"| `{name}` | {tried} | {cell_text(cell) if cell else '·'} | {by} |"
     yield ""
-    for name in sorted(healthy):
-        runs = list(healthy[name]["quick"].values())
-        bad = sum(any(verdict in BAD for verdict in run["verdicts"].values()) for run in runs)
-        yield f"- healthy, {name}: {bad} false verdicts in {len(runs)} runs of `quick`"
+    yield "Not played, for nobody can see them from outside:"
     yield ""
+    yield from (f"- `{name}`: {why}." for name, why in BLIND.items())
+    yield ""
+    yield from said_of_soak(soaked)
+
+
+def why_not(cell: dict[str, Any]) -> str:
+    """What is known of runs in which nothing was found."""
+    if not cell:
+        return "not measured yet"
+    runs = list(cell.values())
+    ended = [run["limit_s"] for run in runs if "limit_s" in run]
+    kinds = sorted({kind for run in runs for kind in run.get("moved") or {}})
+    moved = sum(bool(run.get("moved")) for run in runs)
+    said = f"not found within {max(ended):.0f} s" if ended else "not found"
+    if not moved:
+        return f"{said}; no trace left the protocol's path"
+    return f"{said}; {moved} of {len(runs)} traces left the protocol's path ({', '.join(kinds)})"
 
 
 def main() -> int:
     """Measure, write or check."""
+    flags = _parser().parse_args()
+    until_s = None if flags.minutes is None else time.monotonic() + 60 * flags.minutes
+    for part in flags.drop or ():
+        drop(DATA, part)
+    if flags.merge:
+        print(merge(DATA, flags.merge), "runs were added")
+    if flags.engine:
+        names = [name for name in flags.names if name in faults_outside()]
+        measure(engine(names, flags.seeds or ENGINE_SEEDS, flags.limit, flags.logs), flags.share, until_s)
+    if flags.measure and not flags.healthy:
+        names = [name for name in flags.names if name in FAULTS]
+        measure(fakes(names, flags.seeds or SEEDS), flags.share, until_s)
+    if flags.measure and (flags.healthy or not flags.names):
+        names = [name for name in flags.names if name in HEALTHY]
+        measure(healthy(names, flags.seeds or HEALTHY_SEEDS), flags.share, until_s)
+    text = page(read_data(DATA))
+    if flags.check:
+        if PAGE.read_text(encoding="utf-8") == text:
+            return 0
+        print("docs/check_faults.md is out of date: run `make docs`.", file=sys.stderr)
+        return 1
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -280,24 +300,16 @@ def main() -> int:
     parser.add_argument("--engine", action="store_true", help="play real processes; takes hours")
     parser.add_argument("--seeds", type=int, help="how many seeds")
     parser.add_argument("--minutes", type=float, help="begin no run after so long")
+    parser.add_argument(
+        "--share", type=share_of, default=(0, 1), metavar="I/N", help="one process of several"
+    )
+    parser.add_argument("--limit", type=float, help="with --engine: seconds of a run")
+    parser.add_argument("--logs", type=Path, help="with --engine: keep events and logs of runs there")
+    parser.add_argument("--drop", action="append", choices=PARTS, help="forget a part's runs")
+    parser.add_argument("--merge", type=Path, metavar="FILE", help="add the runs of another file")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("names", nargs="*")
-    flags = parser.parse_args()
-    until_s = None if flags.minutes is None else time.monotonic() + 60 * flags.minutes
-    if flags.engine:
-        measure_engine(flags.names, flags.seeds or ENGINE_SEEDS, until_s)
-    if flags.measure and not flags.healthy:
-        measure_fakes([name for name in flags.names if name in FAULTS], flags.seeds or SEEDS, until_s)
-    if flags.measure and (flags.healthy or not flags.names):
-        measure_healthy([one for one in flags.names if one in HEALTHY], flags.seeds or HEALTHY_SEEDS, until_s)
-    text = page(read_data())
-    if flags.check:
-        if PAGE.read_text(encoding="utf-8") == text:
-            return 0
-        print("docs/check_faults.md is out of date: run python docs/make_check.py", file=sys.stderr)
-        return 1
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return parser
 
 
 if __name__ == "__main__":

@@ -34,7 +34,11 @@ HARD = frozenset((Verdict.LEAK, Verdict.UNREAD, Verdict.TRUNCATED, Verdict.HANG,
 
 
 class Played(msgspec.Struct, frozen=True):
-    """What a run came to. `scenario` None: nothing was found. `ended` are verdicts by scenario."""
+    """What a run came to. `scenario` None: nothing was found. `ended` are verdicts by scenario.
+
+    Of real processes alone, where nothing was found: `limit_s` is where the run was ended, if it was, and
+    `moved` where their trace leaves the protocol's path.
+    """
 
     seed: int
     scenario: str | None
@@ -43,6 +47,8 @@ class Played(msgspec.Struct, frozen=True):
     requests: int
     seconds: float
     ended: dict[str, str]
+    limit_s: float | None = None
+    moved: dict[str, int] | None = None
 
 
 class _EnoughError(Exception):
