@@ -1,14 +1,16 @@
 """The bench: every request is counted, recorded and searched; a heavy one has the lifeline beside it."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
-from tests.check.lone import FunctionClient, said, session_of
+from tests.check.lone import KNOWN, FunctionClient, said, session_of
 from tests.check.virtual import run
 
 from kvfence.check.asks import Ask
 from kvfence.check.bench import LiveBench, Session
 from kvfence.check.budget import Limits
+from kvfence.check.known import Known, Need
 from kvfence.check.reply import Failure, Reply, Text
 from kvfence.check.scenario import Size
 from kvfence.check.stops import BudgetSpent, ForeignMarkerSeen, LifelineFailed
@@ -161,6 +163,42 @@ def test_a_heavy_request_is_cancelled_when_the_lifeline_fails():
     client, events = run(play())
     assert client.cancelled == 1
     assert [event.failure for event in events if event.mark == "probe"] == ["hung up"]
+
+
+@pytest.mark.parametrize(
+    ("known", "status"),
+    [
+        (KNOWN, None),
+        (replace(KNOWN, is_loopback=True), 200),
+        (replace(KNOWN, has=frozenset({Need.OWN_SERVER})), 200),
+    ],
+)
+def test_on_ones_own_server_the_lifeline_is_patient(known: Known, status: int | None):
+    """A server with one queue, which reads a long prompt for twenty seconds."""
+
+    async def play():
+        busy = asyncio.Lock()
+
+        async def answer(_tenant: str, ask: Ask) -> Reply:
+            async with busy:
+                await asyncio.sleep(20 if ask.is_heavy else 0.1)
+            return said("x")
+
+        async def small(tenant: str, ask: Ask) -> Reply:
+            try:
+                async with asyncio.timeout(ask.timeout_s):
+                    return await answer(tenant, ask)
+            except TimeoutError:
+                return Reply(status=None, failure=Failure.TIMEOUT)
+
+        session = session_of(FunctionClient(answer), small=small)
+        session.known = known
+        try:
+            return (await bench_of(session).ask("anna", Ask(prompt="long", is_heavy=True))).status
+        except LifelineFailed:
+            return None
+
+    assert run(play()) == status
 
 
 def test_what_is_left_in_flight_is_cancelled_at_the_end():

@@ -18,7 +18,7 @@ from kvfence.check.plan import Chosen, Left, Plan
 from kvfence.check.reply import Failure, Reply
 from kvfence.check.run import Run
 from kvfence.check.scenario import Bench, Hazard, Outcome, Scenario, Sighting, Size
-from kvfence.check.stops import LifelineFailed
+from kvfence.check.stops import LifelineFailed, Since, When
 from kvfence.report import Cost, FindingMade, Noted, ScenarioEnded, ScenarioStarted, Severity, Verdict
 
 CALM = Outcome(verdict=Verdict.NO_EVIDENCE, why="quiet", opportunities=30, sensitivity=1.0, co_residence=0.5)
@@ -119,27 +119,57 @@ def test_a_foreign_marker_among_requests_at_once_ends_it_too():
     assert outcomes["leaky"].verdict is Verdict.LEAK
 
 
-def test_a_lifeline_that_fails_is_a_hang_where_the_prompt_may_stop_a_server():
+def failing(when: When, since: Since, hazard: Hazard = Hazard.MAY_STOP_SERVER) -> Scenario:
     async def long(bench: Bench) -> Outcome:
-        raise LifelineFailed("nobody is served", request=9)
+        raise LifelineFailed("nobody is served", request=9, when=when, since=since)
 
-    hazardous = doing("boundary", long, hazard=Hazard.MAY_STOP_SERVER)
+    return doing("boundary", long, hazard=hazard)
+
+
+def test_after_a_lifeline_that_failed_only_ordinary_scenarios_run():
     heavy = ending_with("heavy", CALM, hazard=Hazard.HEAVY)
     light = ending_with("light", CALM)
-    outcomes, events, _ = run(play(hazardous, heavy, light))
+    outcomes, events, _ = run(play(failing(When.LATE, Since.SILENT), heavy, light))
     assert outcomes["boundary"].verdict is Verdict.HANG
     assert of(FindingMade, events)[0].finding.code == "KVF205"
     assert outcomes["heavy"].verdict is Verdict.NOT_TESTED
     assert outcomes["light"].verdict is Verdict.NO_EVIDENCE
 
 
-def test_a_lifeline_that_fails_while_a_prompt_may_still_be_read_proves_nothing():
-    async def held_up(bench: Bench) -> Outcome:
-        raise LifelineFailed("nobody is served", request=9, is_early=True)
+@pytest.mark.parametrize(
+    ("when", "since"),
+    [
+        (When.LATE, Since.IN_TIME),
+        (When.LATE, Since.UNSEEN),
+        (When.EARLY, Since.SILENT),
+        (When.AFTERWARDS, Since.SILENT),
+    ],
+)
+def test_held_up_for_longer_than_reading_takes_or_for_good_is_a_hang(when: When, since: Since):
+    outcomes, events, _ = run(play(failing(when, since)))
+    assert outcomes["boundary"].verdict is Verdict.HANG
+    assert since.value in of(FindingMade, events)[0].finding.what
 
-    outcomes, events, _ = run(play(doing("boundary", held_up, hazard=Hazard.MAY_STOP_SERVER)))
+
+@pytest.mark.parametrize(
+    ("when", "since"),
+    [
+        (When.EARLY, Since.IN_TIME),
+        (When.EARLY, Since.SLOW),
+        (When.EARLY, Since.UNSEEN),
+        (When.AFTERWARDS, Since.SLOW),
+        (When.BEFORE, Since.SILENT),
+    ],
+)
+def test_a_server_that_is_only_slow_is_no_hang(when: When, since: Since):
+    outcomes, events, _ = run(play(failing(when, since)))
     assert outcomes["boundary"].verdict is Verdict.INCONCLUSIVE
     assert of(FindingMade, events) == []
+
+
+def test_what_was_cancelled_early_is_not_said_to_have_hung():
+    outcomes, _, _ = run(play(failing(When.EARLY, Since.IN_TIME)))
+    assert "whether it would have been answered is not known" in outcomes["boundary"].why
 
 
 def test_a_scenario_that_finds_nothing_to_test_says_so_once():
@@ -149,11 +179,8 @@ def test_a_scenario_that_finds_nothing_to_test_says_so_once():
 
 
 def test_a_lifeline_that_fails_under_other_load_is_inconclusive():
-    async def load(bench: Bench) -> Outcome:
-        raise LifelineFailed("slow", request=9)
-
-    outcomes, events, _ = run(play(doing("load", load, hazard=Hazard.HEAVY)))
-    assert outcomes["load"].verdict is Verdict.INCONCLUSIVE
+    outcomes, events, _ = run(play(failing(When.LATE, Since.SILENT, Hazard.HEAVY)))
+    assert outcomes["boundary"].verdict is Verdict.INCONCLUSIVE
     assert of(FindingMade, events) == []
 
 

@@ -4,7 +4,8 @@ Rules it keeps:
 - A request is counted in the budget before it is sent, and recorded when it is over, however it ends.
 - Every text of every reply is searched for markers that this request was not given. One is enough: the reply
   goes nowhere, and the run stops.
-- One heavy request is in flight at a time, and the lifeline runs beside it.
+- One heavy request is in flight at a time, and the lifeline runs beside it: a patient one where the server
+  is the user's own.
 - Nothing is ever sent twice by itself.
 """
 
@@ -63,7 +64,7 @@ class LiveBench:
         self._size = size
         self._random = random.Random(f"{seed}/{scenario}")  # noqa: S311 -- it must come again by its seed
         self._markers: list[Marker] = []
-        self._lifeline = Lifeline(self._small)
+        self._lifeline = Lifeline(self._small, is_patient=session.known.is_own_server)
         self._in_flight: set[asyncio.Future[Reply]] = set()
 
     @property

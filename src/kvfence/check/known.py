@@ -54,3 +54,8 @@ class Known:
     models: tuple[str, ...] = ()  # all names in the server's list, adapters too
     hook: tuple[str, ...] | None = None  # a command of the user's that breaks a path, and mends it
     co_residence: float | None = None  # how often one tenant's repeats met what the first left; None: unknown
+
+    @property
+    def is_own_server(self) -> bool:
+        """Whether nobody else is harmed when this server is held up: on loopback, or the user says so."""
+        return self.is_loopback or Need.OWN_SERVER in self.has

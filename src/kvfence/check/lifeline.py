@@ -4,7 +4,10 @@ Rules it keeps:
 - It has a connection of its own, and asks for 16 tokens, every five seconds while a heavy request runs.
 - It fails when a request of it fails, or takes more than five times what it took on the quiet server
   (and more than two seconds: nobody is harmed by a jump from ten milliseconds to sixty).
-- When it fails, the heavy request is cancelled, which closes its connection. Nothing is sent again.
+- A patient one is for the user's own server, where nobody else waits: there a small request may queue behind
+  the heavy one for twice as long as reading that takes, and half a minute in any case.
+- When it fails, the heavy request is cancelled, which closes its connection. Nothing is sent again. Then it
+  looks whether small requests are answered again, for as long as the server may honestly go on reading.
 - After each heavy request one more small one must come back in time before the next thing is asked.
 """
 
@@ -16,14 +19,17 @@ from typing import Any
 
 from kvfence.check.asks import Ask
 from kvfence.check.reply import Reply
-from kvfence.check.stops import LifelineFailed
+from kvfence.check.stops import BudgetSpent, LifelineFailed, Since, When
+from kvfence.protocol.errors import unreachable
 
 PERIOD_S = 5.0
 TIMES_BASELINE = 5.0
 FLOOR_S = 2.0
 BASELINE_REQUESTS = 3
 RECOVERY_TRIES = 3
-TIMEOUT_S = 60.0  # of one small request, when nothing is known yet
+PATIENT_TIMES = 2.0
+PATIENT_S_MIN = 30.0
+TIMEOUT_S = 60.0  # of one small request, when nothing is known yet, and of the last one that is tried
 
 SMALL = Ask(
     prompt="Count from one to twelve in words.",
@@ -37,8 +43,11 @@ SMALL = Ask(
 class Lifeline:
     """Guards heavy requests. `small` sends one small request and returns its reply and its number."""
 
-    def __init__(self, small: Callable[[Ask], Awaitable[tuple[int, Reply]]]) -> None:
+    def __init__(
+        self, small: Callable[[Ask], Awaitable[tuple[int, Reply]]], *, is_patient: bool = False
+    ) -> None:
         self._small = small
+        self._is_patient = is_patient
         self.limit_s: float | None = None
 
     async def learn(self) -> None:
@@ -47,66 +56,90 @@ class Lifeline:
         for _ in range(BASELINE_REQUESTS):
             number, reply = await self._small(SMALL)
             if not reply.is_answer:
-                raise LifelineFailed(_failed(reply), request=number)
+                raise LifelineFailed(_failed(reply), request=number, when=When.BEFORE)
             times.append(reply.total_s)
         self.limit_s = max(TIMES_BASELINE * statistics.median(times), FLOOR_S)
 
     async def beside(self, heavy: Coroutine[Any, Any, Reply], *, expected_s: float | None = None) -> Reply:
         """Run a heavy request; cancel it and raise LifelineFailed when the lifeline fails first.
 
-        `expected_s` is how long the request may honestly take: a failure before that is marked as early.
+        `expected_s` is how long the request may honestly take: until then a server may go on reading it even
+        after its connection was closed.
         """
-        loop = asyncio.get_running_loop()
-        began_s = loop.time()
+        began_s = _now_s()
+        honest_s = began_s + (expected_s or 0.0)
         request = asyncio.ensure_future(heavy)
-        watch = asyncio.ensure_future(self._watch())
+        watch = asyncio.ensure_future(self._watch(self._patient_until_s(began_s, expected_s)))
+        failed: LifelineFailed | None = None
         try:
             await asyncio.wait((request, watch), return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and not request.done():
-                _raise_failure(watch, is_early=loop.time() - began_s < (expected_s or 0.0))
+                failed = watch.result()
+                failed.when = When.EARLY if _now_s() < honest_s else When.LATE
         finally:
             await _cancelled(request, watch)
+        if failed is not None:
+            try:
+                failed.since, _ = await self._looked_again(honest_s)
+            except BudgetSpent:
+                failed.since = Since.UNSEEN
+            raise failed
         reply = request.result()
-        await self._recovered()
+        since, last = await self._looked_again(_now_s())
+        if last is not None:
+            last.when, last.since = When.AFTERWARDS, since
+            raise last
         return reply
 
-    async def _watch(self) -> None:
+    def _patient_until_s(self, began_s: float, expected_s: float | None) -> float:
+        """Until when a small request may be late: on somebody else's server it may not be."""
+        if not self._is_patient:
+            return began_s
+        return began_s + max(PATIENT_TIMES * (expected_s or 0.0), PATIENT_S_MIN)
+
+    async def _watch(self, patient_until_s: float) -> LifelineFailed:
+        """Ask until a small request fails, and return that. Ended by being cancelled."""
         while True:
             await asyncio.sleep(PERIOD_S)
-            await self._in_time()
+            failed = await self._tried(self._limit_s + max(patient_until_s - _now_s(), 0.0))
+            if failed is not None:
+                return failed
 
-    async def _recovered(self) -> None:
-        """Wait until a small request is answered in time again."""
-        for attempt in range(RECOVERY_TRIES):
-            try:
-                await self._in_time()
-            except LifelineFailed:
-                if attempt == RECOVERY_TRIES - 1:
-                    raise
-                await asyncio.sleep(PERIOD_S)
-            else:
-                return
+    async def _looked_again(self, honest_s: float) -> tuple[Since, LifelineFailed | None]:
+        """Look whether a small request is answered in time again; what it came to, and the last failure.
 
-    async def _in_time(self) -> None:
+        Tried some times, and until `honest_s` in any case. The last one is waited for: slow is not silent.
+        """
+        failed = await self._tried(self._limit_s)
+        tries = 1
+        while failed is not None and (tries < RECOVERY_TRIES or _now_s() < honest_s):
+            await asyncio.sleep(PERIOD_S)
+            failed = await self._tried(self._limit_s)
+            tries += 1
+        if failed is None:
+            return Since.IN_TIME, None
+        is_answered = await self._tried(TIMEOUT_S) is None
+        return Since.SLOW if is_answered else Since.SILENT, failed
+
+    @property
+    def _limit_s(self) -> float:
         if self.limit_s is None:
-            await self.learn()
-            return
-        ask = dataclasses.replace(SMALL, timeout_s=self.limit_s)
-        number, reply = await self._small(ask)
+            unreachable("a lifeline knows the quiet server before it guards anything")
+        return self.limit_s
+
+    async def _tried(self, limit_s: float) -> LifelineFailed | None:
+        """One small request. What was wrong with it, None if it was answered in time."""
+        number, reply = await self._small(dataclasses.replace(SMALL, timeout_s=limit_s))
         if not reply.is_answer:
-            raise LifelineFailed(_failed(reply), request=number)
-        if reply.total_s > self.limit_s:
-            what = f"a request for 16 tokens took {reply.total_s:.1f} s; {self.limit_s:.1f} s were the limit"
-            raise LifelineFailed(what, request=number)
+            return LifelineFailed(_failed(reply), request=number)
+        if reply.total_s <= limit_s:
+            return None
+        what = f"a request for 16 tokens took {reply.total_s:.1f} s; {limit_s:.1f} s were the limit"
+        return LifelineFailed(what, request=number)
 
 
-def _raise_failure(watch: asyncio.Future[Any], *, is_early: bool) -> None:
-    """Raise what ended the watch."""
-    try:
-        watch.result()
-    except LifelineFailed as failed:
-        failed.is_early = is_early
-        raise
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _failed(reply: Reply) -> str:

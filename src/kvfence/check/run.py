@@ -14,7 +14,7 @@ from kvfence.check.bench import LiveBench, Session
 from kvfence.check.evidence import ADVICE, Vault, facts_of
 from kvfence.check.plan import Chosen, Plan
 from kvfence.check.scenario import Hazard, Outcome, Scenario, Sighting
-from kvfence.check.stops import BudgetSpent, ForeignMarkerSeen, LifelineFailed, first_stop
+from kvfence.check.stops import BudgetSpent, ForeignMarkerSeen, LifelineFailed, Since, When, first_stop
 from kvfence.check.verdicts import Ended, bound_of, corrected, finding_of, replay_id, without_false_calm
 from kvfence.report import Cost, FindingMade, Noted, ScenarioEnded, ScenarioStarted, Severity, Verdict
 
@@ -163,22 +163,36 @@ def _not_tested(why: str) -> Outcome:
 
 def _lifeline_failed(failed: LifelineFailed, scenario: Scenario) -> Outcome:
     """An over-length prompt that stops a server is a finding; other load proves nothing by being heavy."""
-    if failed.is_early:
-        why = (
-            f"others were held up while a long prompt may still have been read; it was cancelled to spare "
-            f"them, and whether it would have been answered is not known: {failed}"
-        )
+    why = _what_failed(failed)
+    if scenario.hazard is not Hazard.MAY_STOP_SERVER or not _is_hang(failed):
         return Outcome(verdict=Verdict.INCONCLUSIVE, why=why)
-    if scenario.hazard is not Hazard.MAY_STOP_SERVER:
-        why = f"the lifeline failed, and the scenario was stopped: {failed}"
-        return Outcome(verdict=Verdict.INCONCLUSIVE, why=why)
-    what = f"while a prompt near or above the limit was waiting, other requests were held up: {failed}"
+    what = f"a prompt near or above the limit held up other requests: {why}"
     sighting = Sighting(
         code="KVF205",
         severity=Severity.HIGH,
         what=what,
         subject_key="hang",
-        evidence={"lifeline_request": failed.request},
+        evidence={"lifeline_request": failed.request, "failed": failed.when.name, "since": failed.since.name},
         rival="load of others at that moment; the lifeline was in time on the quiet server",
     )
     return Outcome(verdict=Verdict.HANG, why=what, sightings=(sighting,))
+
+
+def _is_hang(failed: LifelineFailed) -> bool:
+    """Held up for longer than reading takes, or never answered again. A server that is only slow is none."""
+    if failed.when is When.BEFORE:
+        return False
+    return failed.when is When.LATE or failed.since is Since.SILENT
+
+
+def _what_failed(failed: LifelineFailed) -> str:
+    """Say truthfully what was seen, and what was not waited for."""
+    if failed.when is When.BEFORE:
+        return f"small requests were not answered before anything heavy was sent: {failed}"
+    what = f"the lifeline failed while {failed.when.value}: {failed}; "
+    if failed.when is When.AFTERWARDS:
+        return f"{what}after that {failed.since.value}"
+    cancelled = f"{what}the heavy request was cancelled to spare others; after that {failed.since.value}"
+    if failed.when is When.EARLY and failed.since is not Since.SILENT:
+        return f"{cancelled}; whether it would have been answered is not known"
+    return cancelled

@@ -9,6 +9,7 @@ None of them is an error of ours or of the operator's: they are what a run is fo
 """
 
 from collections.abc import Iterator
+from enum import Enum, unique
 
 from kvfence.check.asks import Ask
 from kvfence.check.markers import Hit
@@ -31,17 +32,36 @@ class ForeignMarkerSeen(StopRun):
         self.hits = hits
 
 
+@unique
+class When(Enum):
+    """When the lifeline failed, by what the heavy request was doing."""
+
+    BEFORE = "no heavy request had been sent"
+    EARLY = "the heavy request was within the time that reading it honestly takes"
+    LATE = "the heavy request was past that time"
+    AFTERWARDS = "the heavy request was over"
+
+
+@unique
+class Since(Enum):
+    """What small requests got once the heavy request was over, or cancelled and its connection closed."""
+
+    IN_TIME = "they were answered in time again"
+    SLOW = "they were answered, and late"
+    SILENT = "they were not answered any more"
+    UNSEEN = "the budget was spent before that could be seen"
+
+
 class LifelineFailed(StopRun):
-    """The lifeline's request took too long or failed while (or after) a heavy request ran.
+    """The lifeline's request took too long or failed before, while or after a heavy request ran."""
 
-    `is_early`: the heavy request was still within the time that reading it honestly takes. Whether it would
-    ever have been answered was not waited for.
-    """
-
-    def __init__(self, what: str, *, request: int, is_early: bool = False) -> None:
+    def __init__(
+        self, what: str, *, request: int, when: When = When.LATE, since: Since = Since.SILENT
+    ) -> None:
         super().__init__(what)
         self.request = request
-        self.is_early = is_early
+        self.when = when
+        self.since = since
 
 
 class BudgetSpent(StopRun):

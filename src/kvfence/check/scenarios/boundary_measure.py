@@ -18,6 +18,7 @@ from kvfence.check.scenarios.boundary_plan import (
     CONTROLS,
     HEAVY_TOKENS,
     Lengths,
+    plan_s,
     wait_s,
 )
 from kvfence.check.scenarios.boundary_prompt import (
@@ -124,6 +125,7 @@ async def measure_clock(bench: Bench, lengths: Lengths) -> Measured | Refused:
                 max_tokens=1,
                 is_heavy=tokens > HEAVY_TOKENS,
                 timeout_s=wait_s(tokens),
+                expected_s=plan_s(tokens),
             )
             reply = await bench.ask(bench.tenants[0], ask)
             if not reply.is_answer:
