@@ -10,7 +10,8 @@ from kvfence.audit.log_scan import Form, Hit, Hits, LogScan, unwrapped, whose_in
 SIZE = Form("size", "size=", re.compile(r"size=(?P<n>\d+)"))
 START = Form("start", "begin", re.compile(r"begin"), is_mark=False, is_start=True)
 ROLE = Form("role", "role=", re.compile(r"role=(?P<role>\w+)"), is_identity=True)
-FORMS = (SIZE, START, ROLE)
+END = Form("end", "over", re.compile(r"over"), is_mark=False, is_end=True)
+FORMS = (SIZE, START, ROLE, END)
 
 
 def scan(*lines):
@@ -73,6 +74,21 @@ def test_the_last_start_of_each_identity_speaks():
 def test_what_stands_before_the_first_start_is_its_own():
     (hits,) = scan("size=1", "begin", "role=a").starts("e", FORMS)
     assert (sizes(hits), hits.identity(FORMS)) == (["1"], (("role", "a"),))
+
+
+def test_a_start_whose_place_was_taken_is_told_unless_it_ended():
+    one = scan("begin", "role=a size=1", "begin", "role=a size=2", "over", "begin", "role=a size=3")
+    assert [sizes(hits) for hits in one.replaced("e", FORMS)] == [["1"]]
+    assert scan("begin", "role=a size=1", "begin", "role=b size=2").replaced("e", FORMS) == ()
+    assert scan("size=1").replaced("e", FORMS) == ()
+
+
+def test_what_ended_before_the_first_start_is_a_start_of_its_own():
+    named = scan("size=1", "over", "begin", "role=a size=2")
+    assert [sizes(hits) for hits in named.starts("e", FORMS)] == [["2"]]
+    one = scan("size=1", "over", "begin", "size=2")
+    assert [sizes(hits) for hits in one.starts("e", FORMS)] == [["2"]]
+    assert one.replaced("e", FORMS) == ()
 
 
 def test_starts_are_bounded(monkeypatch):

@@ -3,6 +3,7 @@
 Rules it keeps:
 - Each engine is judged by the figure that does not mislead on it; see the readers for why.
 - Without the figures there is no verdict but *unknown*, which is no pass.
+- Figures that may be those of several servers are no pass either; too small only where one of them says so.
 - A pool that is smaller than the context is *too small*; a context that the engine itself has lowered to what
   fits is *lowered*: that is safe, and not what was configured.
 """
@@ -35,6 +36,13 @@ class Judgement:
 
 def judge(reading: Reading, role: str | None) -> Judgement:
     """Judge a node by what its engine's figures mean."""
+    judgement = _judge(reading, role)
+    if reading.doubt is not None and judgement.verdict in (OK, LOWERED):
+        return Judgement(UNKNOWN, reading.doubt, judgement.ratio)
+    return judgement
+
+
+def _judge(reading: Reading, role: str | None) -> Judgement:
     if role == "router" and reading.number(POOL) is None:
         return Judgement(NO_POOL, "a router has no pool of its own", limit_tokens=reading.number(LARGEST))
     if reading.engine == "sglang":

@@ -3,7 +3,8 @@
 Rules it keeps:
 - What is kept is bounded whatever the log holds.
 - What container tools write before a line is taken away; whose line it was is told.
-- A log that holds several starts is divided at each: the last one of each identity speaks.
+- A log that holds several starts is divided at each: the last one of each identity speaks, and those that it
+  took the place of are told where nothing says that they ended: they may be another server's.
 """
 
 import re
@@ -32,7 +33,7 @@ class Form:
     """A form of line. `needle` is a literal part of every such line; `pattern` has named groups.
 
     `is_mark`: the line shows which engine wrote it. `is_start`: with it a new process begins. `is_identity`:
-    the values of its groups tell nodes apart that wrote into one log.
+    the values of its groups tell nodes apart that wrote into one log. `is_end`: the process ends with it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Form:
     is_mark: bool = True
     is_start: bool = False
     is_identity: bool = False
+    is_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,11 @@ class Hit:
 
 @dataclass(slots=True)
 class Hits:
-    """What one start left of each form, bounded. `log` is the name of the log."""
+    """What one start left of each form, bounded. `log` is the name of the log; `has_ended`: it says so."""
 
     log: str = ""
     by_form: dict[str, dict[str, list[Hit]]] = field(default_factory=dict)
+    has_ended: bool = False
 
     def add(self, form: str, hit: Hit) -> None:
         """Keep it as the last of its rank; the same values again only move it."""
@@ -102,9 +105,9 @@ class Starts:
     count: int = 0
 
     def begin(self, log: str) -> None:
-        """A new process begins; what was before its first line stays with the first."""
+        """A new process begins; what was before its first line stays with the first, unless that ended."""
         self.count += 1
-        if self.count > 1:
+        if self.count > 1 or self.hits[-1].has_ended:
             if len(self.hits) >= STARTS_MAX:
                 del self.hits[0]
             self.hits.append(Hits(log))
@@ -138,17 +141,32 @@ class LogScan:
         if form.is_start:
             starts.begin(self._log)
         starts.hits[-1].add(form.name, hit)
+        starts.hits[-1].has_ended = starts.hits[-1].has_ended or form.is_end
 
     def starts(self, engine: str, forms: Sequence[Form]) -> tuple[Hits, ...]:
         """Of each identity the last start, in the order of their lines; at least one, which may be empty."""
         latest: dict[tuple[tuple[str, str], ...], Hits] = {}
-        for hits in self._starts[engine].hits:
-            if not hits.by_form and len(self._starts[engine].hits) > 1:
-                continue
+        for hits in self._that_speak(engine):
             identity = hits.identity(forms)
             latest.pop(identity, None)
             latest[identity] = hits
+        nameless = latest.get(())
+        if nameless is not None and nameless.has_ended and len(latest) > 1:
+            del latest[()]  # the end of a process whose beginning the log does not hold
         return tuple(latest.values()) or (Hits(self._log),)
+
+    def replaced(self, engine: str, forms: Sequence[Form]) -> tuple[Hits, ...]:
+        """The starts whose place a later one of the same identity took, and that never said they ended."""
+        speaking = self.starts(engine, forms)
+        return tuple(
+            hits
+            for hits in self._that_speak(engine)
+            if not hits.has_ended and all(hits is not one for one in speaking)
+        )
+
+    def _that_speak(self, engine: str) -> list[Hits]:
+        every = self._starts[engine].hits
+        return [hits for hits in every if hits.by_form or len(every) == 1]
 
     def count_of_starts(self, engine: str) -> int:
         """How often a process began in this log."""

@@ -10,10 +10,11 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from kvfence.audit.deployment import NodeSpec
-from kvfence.audit.judge import Judgement, judge, judge_unreachable
+from kvfence.audit.judge import TOO_SMALL, Judgement, judge, judge_unreachable
 from kvfence.audit.log_scan import Hits
 from kvfence.audit.page import Page
 from kvfence.audit.readers import recognise
+from kvfence.audit.readers.interface import Reader
 from kvfence.audit.reading import Material, Reading
 from kvfence.audit.sources import LogRead
 from kvfence.report import Figure, Place
@@ -114,10 +115,29 @@ def _read(pages: tuple[Page, ...], log: LogRead | None) -> list[tuple[str, tuple
     found = []
     for hits in starts:
         readings = reader.read(Material(pages, hits))
+        if log is not None and not pages:
+            readings = _doubted(reader, log, hits, readings)
         words = [value for _, value in hits.identity(reader.forms)]
         noted = (replace(readings[0], notes=(*readings[0].notes, *notes)), *readings[1:])
         found.append((", ".join(words) or "first", noted))
     return found
+
+
+def _doubted(reader: Reader, log: LogRead, hits: Hits, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
+    """A start that took another's place is no pass if that was too small and nothing says that it ended."""
+    identity = hits.identity(reader.forms)
+    for earlier in log.replaced.get(reader.engine, ()):
+        if earlier.identity(reader.forms) != identity:
+            continue
+        (before, *_) = reader.read(Material((), earlier))
+        judgement = judge(before, before.role)
+        if judgement.verdict == TOO_SMALL:
+            why = (
+                f"an earlier start in this log is too small ({judgement.why}), and nothing says that it "
+                "ended: it may be another server's; give each server's log by itself, or from its last start"
+            )
+            return (replace(readings[0], doubt=readings[0].doubt or why), *readings[1:])
+    return readings
 
 
 def _node(spec: NodeSpec, heard: Heard, name: str, reading: Reading) -> Node:

@@ -25,7 +25,10 @@ DRAFT_POOL = "draft_pool_tokens"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is known of one node. `part`: its name, where one address speaks for several nodes."""
+    """What is known of one node. `part`: its name, where one address speaks for several nodes.
+
+    `doubt`: why its figures may be those of several servers, so that they are no pass.
+    """
 
     engine: str | None
     version: str | None = None
@@ -34,6 +37,7 @@ class Reading:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    doubt: str | None = None
 
     def number(self, name: str) -> int | None:
         """A figure that is a whole number."""
@@ -66,6 +70,7 @@ class Notebook:
     figures: dict[str, Figure] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    doubt: str | None = None
 
     def put(self, name: str, value: float | str | bool | None, read_from: str) -> None:  # noqa: FBT001
         """Write a figure down, unless it is None or stands there already."""
@@ -105,4 +110,5 @@ class Notebook:
             figures=dict(self.figures),
             places=dict(self.places),
             notes=tuple(self.notes),
+            doubt=self.doubt,
         )

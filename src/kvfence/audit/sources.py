@@ -7,7 +7,7 @@ Rules it keeps:
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
@@ -30,12 +30,16 @@ STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class LogRead:
-    """What one log, or one container's lines, left: by engine, its starts that speak, and their count."""
+    """What one log, or one container's lines, left: by engine, its starts that speak, and their count.
+
+    `replaced`: starts before those of the same identity, which nothing says ended.
+    """
 
     name: str
     starts: Mapping[str, tuple[Hits, ...]]
     starts_seen: Mapping[str, int]
     notes: tuple[str, ...]
+    replaced: Mapping[str, tuple[Hits, ...]] = field(default_factory=dict)
 
 
 def spec_of(target: str) -> NodeSpec:
@@ -154,6 +158,7 @@ def _log_read(name: str, whose: str | None, scan: LogScan, notes: tuple[str, ...
         {reader.engine: scan.starts(reader.engine, reader.forms) for reader in readers},
         {reader.engine: scan.count_of_starts(reader.engine) for reader in readers},
         notes,
+        {reader.engine: scan.replaced(reader.engine, reader.forms) for reader in readers},
     )
 
 

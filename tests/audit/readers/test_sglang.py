@@ -119,9 +119,42 @@ def test_the_final_line():
     assert one.judgement.verdict == "ok"
 
 
-def test_the_last_of_each_rank_and_the_least_of_the_ranks():
-    one = node(final(900000, " DP0"), final(800000, " DP1"), final(850000, " DP1"), final(870000, " DP0"))
-    assert figures(one)["pool_tokens"] == 850000
+def test_the_least_of_the_ranks():
+    one = node(final(900000, " DP0"), final(800000, " DP1"), final(900000, " DP0"))
+    assert (figures(one)["pool_tokens"], one.judgement.verdict) == (800000, "ok")
+
+
+SEVERAL = "more than one server seems to have written this log"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (final(900000), final(800000)),
+        (final(800000), final(900000)),
+        (final(900000, " TP0", 65536), final(800000, "", 32768)),
+        (final(900000, " DP0"), final(900000, " DP1"), final(800000, " DP0")),
+    ],
+)
+def test_lines_that_one_server_cannot_have_written_are_no_pass(lines):
+    """`kubectl logs -l app=…` without prefixes: the last line may be the other server's."""
+    one = node(*lines)
+    assert (figures(one)["pool_tokens"], one.judgement.verdict) == (800000, "unknown")
+    assert one.judgement.why.startswith(SEVERAL)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_of_several_servers_one_that_says_itself_that_it_is_too_small_is_critical(turn):
+    one = node(*(final(681280, context=1048576), final(2040000, context=65536))[::turn])
+    assert (figures(one), one.judgement.verdict) == (
+        {"pool_tokens": 681280, "context_tokens": 1048576},
+        "too small",
+    )
+
+
+def test_the_running_server_knows_better_than_a_log_of_several():
+    one = node(final(900000), final(800000), pages={"/server_info": SGLANG_INFO})
+    assert one.judgement.verdict == "ok"
 
 
 def test_data_parallel_pools_are_not_added():
@@ -262,6 +295,32 @@ def test_of_two_starts_the_last_one_is_judged():
     one = node(ARGS.format("decode"), final(900000), ARGS.format("decode"), final(30000))
     assert figures(one)["pool_tokens"] == 30000
     assert any("2 starts" in note for note in one.reading.notes)
+
+
+def test_a_start_that_was_too_small_is_over_only_when_the_log_says_so():
+    """Two pods' logs one after the other look like a restart: the second one's pool hides nothing."""
+    args, small, large = ARGS.format("decode"), final(30000, context=65536), final(900000, context=65536)
+    one = node(args, small, args, large)
+    assert one.judgement.verdict == "unknown"
+    assert one.judgement.why.startswith("an earlier start in this log is too small (30,000 tokens")
+    ended = node(args, small, "INFO:     Finished server process [77]", args, large)
+    assert (ended.judgement.verdict, figures(ended)["pool_tokens"]) == ("ok", 900000)
+    assert node(small, "SIGTERM received. signum=15", args, large).judgement.verdict == "ok"
+
+
+def test_two_starts_that_overlap_are_two_servers():
+    args = ARGS.format("decode")
+    one = node(args, args, final(30000, context=20000), final(900000, context=20000))
+    assert (figures(one)["pool_tokens"], one.judgement.verdict) == (30000, "unknown")
+    same = node(args, args, final(30000, context=20000), final(30000, context=20000))
+    assert same.judgement.verdict == "ok"
+
+
+def test_ports_tell_servers_apart():
+    first, second = (f"server_args=ServerArgs(port={port}, nccl_port=9)" for port in (30000, 30001))
+    small, large = nodes(first, final(30000, context=65536), second, final(900000, context=65536))
+    assert (small.name, small.judgement.verdict) == ("node (30000)", "too small")
+    assert (large.name, large.judgement.verdict) == ("node (30001)", "ok")
 
 
 def test_logs_of_both_roles_in_one_file_are_two_nodes():

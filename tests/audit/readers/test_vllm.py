@@ -244,3 +244,44 @@ def test_counters_that_are_no_numbers_are_absent():
     for value in ("+Inf", "NaN"):
         one = node(saved={"m": f"vllm:nixl_num_kv_expired_reqs_total {value}\n"})
         assert "kv_expired_requests" not in settings(one)
+
+
+def concurrency(times, context):
+    return f"INFO Maximum concurrency for {context:,} tokens per request: {times:.2f}x"
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_start_that_counts_for_two_contexts_is_of_two_servers(turn):
+    """`kubectl logs -l app=…` without prefixes: neither order makes a pass of it."""
+    one = node("vLLM API server version 0.19.0", *(concurrency(9, 8192), concurrency(3, 32768))[::turn])
+    assert (one.judgement.verdict, one.judgement.ratio) == ("unknown", 3.0)
+    assert one.judgement.why.startswith("more than one server")
+    one = node(*(concurrency(9, 8192), concurrency(0.65, 1048576))[::turn])
+    assert (one.judgement.verdict, figures(one)["context_tokens"]) == ("too small", 1048576)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_two_contexts_without_a_concurrency_are_no_pass(turn):
+    contexts = ("INFO Using max model len 262144", "INFO Using max model len 32768")[::turn]
+    assert node(*contexts, SIZE.format("400,000")).judgement.verdict == "unknown"
+    assert node(*contexts, SIZE.format("76,160")).judgement.verdict == "too small"
+
+
+def test_the_context_of_a_draft_model_is_not_the_served_one():
+    lines = ("INFO Using max model len 131072", "INFO Using max model len 4096", concurrency(0.5, 131072))
+    one = node(*lines)
+    assert (figures(one)["context_tokens"], one.judgement.verdict) == (131072, "too small")
+    assert node(*lines[:2], concurrency(2, 131072)).judgement.verdict == "ok"
+
+
+def test_a_start_that_refused_is_over():
+    refused = (
+        "To serve at least one request with the models's max seq len (65536), 9 GiB KV cache is needed",
+        "the estimated maximum model length is 40960",
+    )
+    first, last = (f"vLLM API server version {version}" for version in ("0.19.0", "0.19.0"))
+    assert node(first, *refused, last, concurrency(1.5, 40960)).judgement.verdict == "ok"
+    small = concurrency(0.5, 65536)
+    assert node(first, small, last, concurrency(1.5, 40960)).judgement.verdict == "unknown"
+    ended = "INFO:     Application shutdown complete."
+    assert node(first, small, ended, last, concurrency(1.5, 40960)).judgement.verdict == "ok"

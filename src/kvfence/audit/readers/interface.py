@@ -14,6 +14,11 @@ from kvfence.audit.log_scan import Form, Hit, Hits
 from kvfence.audit.page import Page, field, items, whole, word
 from kvfence.audit.reading import Material, Notebook, Reading
 
+SEVERAL_SERVERS = (
+    "more than one server seems to have written this log, and which line is whose cannot be told: give the "
+    "log of each by itself (kubectl logs --prefix keeps them apart)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:
@@ -33,10 +38,31 @@ def form(
     is_mark: bool = True,
     is_start: bool = False,
     is_identity: bool = False,
+    is_end: bool = False,
 ) -> Form:
     """Return a form of line; see `log_scan.Form`."""
     return Form(
-        name, needle, re.compile(pattern), is_mark=is_mark, is_start=is_start, is_identity=is_identity
+        name,
+        needle,
+        re.compile(pattern),
+        is_mark=is_mark,
+        is_start=is_start,
+        is_identity=is_identity,
+        is_end=is_end,
+    )
+
+
+def endings() -> tuple[Form, ...]:
+    """The lines with which the web server of SGLang and of vLLM, and their processes, end."""
+    lines = (
+        "Finished server process",
+        "Application shutdown complete",
+        "SIGTERM received",
+        "Received sigquit",
+    )
+    return tuple(
+        form(f"end_{number}", line, f"(?P<end>{line})", is_mark=False, is_end=True)
+        for number, line in enumerate(lines)
     )
 
 

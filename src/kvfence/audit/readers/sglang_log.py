@@ -1,20 +1,28 @@
 """SGLang's log: its forms, and what they mean for pool, context and settings.
 
 Rules it keeps: those of `sglang`. Of two figures that bound a request the one that the engine says last, and
-at the end of its start, is believed.
+at the end of its start, is believed. A rank says its pool once a start, and all ranks have one context: where
+that does not hold, several servers wrote the log, and the worst of what they say is taken, as no pass.
 """
 
 from kvfence.audit.log_scan import Hits
 from kvfence.audit.page import whole_text
-from kvfence.audit.readers.interface import form, put_smallest, smallest
+from kvfence.audit.readers.interface import SEVERAL_SERVERS, endings, form, put_smallest, smallest
 from kvfence.audit.reading import CONTEXT, DRAFT_POOL, LARGEST, PAGE, POOL, SWA_POOL, Notebook
 
 ROLES = {"prefill": "prefill", "decode": "decode", "null": "server", "none": "server", "unified": "server"}
 
 FORMS = (
     form("args", "server_args=", r"server_args=", is_start=True),
+    form("port", "server_args=", r"server_args=.*(?<!\w)port=(?P<port>\d+)", is_mark=False, is_identity=True),
     form("mode", "disaggregation_mode=", r"disaggregation_mode=['\"]?(?P<mode>[a-z]+)", is_identity=True),
     form("final", "max_total_num_tokens=", r"max_total_num_tokens=(?P<n>\d+)"),
+    form(
+        "both",
+        "max_total_num_tokens=",
+        r"max_total_num_tokens=(?P<n>\d+), .*\bcontext_len=(?P<c>\d+)",
+        is_mark=False,
+    ),
     form("context", "context_len=", r"(?<![\w])context_len=(?P<n>\d+)"),
     form("context_flag", "context_length=", r"(?<![\w])context_length=(?P<n>\d+)", is_mark=False),
     form("context_option", "--context-length", r"--context-length[ =](?P<n>\d+)(?!\S)", is_mark=False),
@@ -39,11 +47,13 @@ FORMS = (
     form("canary", "kv_canary=", r"kv_canary=['\"]?(?P<v>none|log|raise)\b"),
     form("truncate", "allow_auto_truncate=", r"allow_auto_truncate=(?P<v>True|False)"),
     form("backend", "transfer_backend=", r"disaggregation_transfer_backend=['\"](?P<v>\w+)"),
+    *endings(),
 )
 
 
 def read_log(notebook: Notebook, hits: Hits) -> None:
     """Write down what the lines of a log say, beside what was read already."""
+    _doubt_several(notebook, hits)
     put_smallest(notebook, hits, "over_pool", LARGEST, read=whole_text)
     put_smallest(notebook, hits, "final", POOL, read=whole_text)
     put_smallest(notebook, hits, "warning", POOL, read=whole_text)
@@ -77,6 +87,29 @@ def read_log(notebook: Notebook, hits: Hits) -> None:
             "a DeepSeek V4 prefill node may be limited by its sliding-window pool, a tenth of the full one, "
             "which this log does not print: ask /server_info for max_req_input_len"
         )
+
+
+def _doubt_several(notebook: Notebook, hits: Hits) -> None:
+    """Where more than one server wrote these lines, take the worst pair that one of them says by itself."""
+    if notebook.has(LARGEST) or (notebook.has(POOL) and notebook.has(CONTEXT)):
+        return  # the running server has said it all
+    contexts = {hit.groups["n"] for hit in hits.every("context")}
+    if len(hits.every("final")) == len(hits.last("final")) and len(contexts) <= 1:
+        return
+    notebook.doubt = SEVERAL_SERVERS
+    pairs = [
+        (pool / context, hit, pool, context)
+        for hit in hits.every("both")
+        if (pool := whole_text(hit.groups["n"])) is not None
+        and (context := whole_text(hit.groups["c"])) is not None
+    ]
+    pools = smallest(hits.every("final"), "n", whole_text)
+    worst = min(pairs, key=lambda pair: pair[0], default=None)
+    if worst is not None and worst[0] < 1:
+        notebook.put_line(hits.log, worst[1], POOL, worst[2])
+        notebook.put_line(hits.log, worst[1], CONTEXT, worst[3])
+    elif pools is not None:
+        notebook.put_line(hits.log, pools[0], POOL, pools[1])
 
 
 def _read_allocated(notebook: Notebook, hits: Hits) -> None:

@@ -8,11 +8,14 @@ What misleads, and what this reader does about it:
   `kv_cache_max_concurrency`); `num_gpu_blocks` times `block_size` means nothing for hybrid models.
 - Log and metrics have contradicted each other: the smaller concurrency is taken.
 - Each rank prints its own lines, and older versions do so without a name: the minimum is taken.
+- One server counts its concurrency for one context: where a start counts it for two, several servers wrote
+  the log.
 """
 
 from kvfence.audit.page import Page, field, flag, has_fields, least, total, whole, whole_text, word
 from kvfence.audit.readers.interface import (
     Reader,
+    endings,
     form,
     is_owned_by,
     model_cards,
@@ -20,7 +23,7 @@ from kvfence.audit.readers.interface import (
     smallest,
     version_answer,
 )
-from kvfence.audit.readers.vllm_pool import read_concurrency, read_pool
+from kvfence.audit.readers.vllm_pool import doubt_several, read_concurrency, read_pool
 from kvfence.audit.reading import ADVERTISED, CONTEXT, LARGEST, PAGE, POOL, Material, Notebook, Reading
 
 ENGINE = "vllm"
@@ -48,11 +51,13 @@ FORMS = (
         "is larger than the maximum number of tokens that can be stored",
         r"max seq len \((?P<c>\d+)\) is larger than the maximum number of tokens that can be stored in "
         r"KV cache \((?P<n>\d+)\)",
+        is_end=True,
     ),
     form(
         "refused_v1",
         "To serve at least one request",
         r"To serve at least one request with.*max seq len \((?P<c>\d+)\)",
+        is_end=True,
     ),
     form(
         "estimated",
@@ -65,6 +70,7 @@ FORMS = (
     form("role", "kv_role", r"kv_role['\"]?[=:] ?['\"](?P<v>kv_\w+)", is_identity=True),
     form("policy", "kv_load_failure_policy", r"kv_load_failure_policy['\"]?[=:] ?['\"](?P<v>\w+)"),
     form("lease", "kv_lease_duration", r"kv_lease_duration['\"]?[=:] ?(?P<n>\d+)(?![\d.])"),
+    *endings(),
 )
 
 
@@ -114,6 +120,7 @@ def _read_log(notebook: Notebook, material: Material) -> None:
     for name in ("api_version", "engine"):
         hit = hits.latest(name)
         notebook.version = notebook.version or (None if hit is None else hit.groups["v"])
+    doubt_several(notebook, hits)
     for name in ("context", "engine_context"):
         put_smallest(notebook, hits, name, CONTEXT, read=whole_text)
     for name in ("refused_v0", "refused_v1"):

@@ -3,13 +3,41 @@
 Rules it keeps: those of `vllm`. A token count that a concurrency contradicts is not taken.
 """
 
-from kvfence.audit.log_scan import Hit
+from kvfence.audit.log_scan import Hit, Hits
 from kvfence.audit.page import decimal_text, least, whole_text
-from kvfence.audit.readers.interface import put_smallest, smallest
+from kvfence.audit.readers.interface import SEVERAL_SERVERS, put_smallest, smallest
 from kvfence.audit.reading import CONCURRENCY, CONTEXT, PAGE, POOL, Material, Notebook
 
 ROUNDING = 0.005  # concurrency is printed with two decimals
 CONTRADICTION = 0.02
+
+
+def doubt_several(notebook: Notebook, hits: Hits) -> None:
+    """Look for the contexts of several servers in one start; a draft model prints one, too, and serves none.
+
+    The context is that of the smallest concurrency; without one, the largest that is printed.
+    """
+    if notebook.has(CONTEXT):
+        return  # the running server has said it
+    counted = [
+        (concurrency, context, hit)
+        for hit in hits.every("concurrency")
+        if (concurrency := decimal_text(hit.groups["n"])) is not None
+        and (context := whole_text(hit.groups["c"])) is not None
+    ]
+    printed = [
+        (size, hit) for hit in hits.every("context") if (size := whole_text(hit.groups["n"])) is not None
+    ]
+    served = {context for _, context, _ in counted}
+    sizes = {size for size, _ in printed}
+    if len(served) > 1 or (not served and len(sizes) > 1):
+        notebook.doubt = SEVERAL_SERVERS
+    if len(served) > 1 or (served and len(sizes) > 1):
+        _, context, hit = min(counted, key=lambda one: one[0])
+        notebook.put_line(hits.log, hit, CONTEXT, context)
+    elif len(sizes) > 1:
+        size, hit = max(printed, key=lambda one: one[0])
+        notebook.put_line(hits.log, hit, CONTEXT, size)
 
 
 def read_concurrency(notebook: Notebook, material: Material, metric: str) -> None:
