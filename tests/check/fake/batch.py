@@ -29,9 +29,9 @@ class Decoder:
         self.model = ToyModel(seed=setup.seed, obedience=setup.obedience, rounding=setup.rounding)
         self.rows, self.live, self.tables, self.tenants = [], {}, {}, {}
         self.foreign_reads = self.preemptions = 0
-        self._left = self._steps = 0
+        self._left = 0
         self._random = random.Random(setup.seed)
-        self._late, self._places = deque(), {}
+        self._places = {}
         self._kept = deque(maxlen=KEPT_CONVERSATIONS)
         self._loop_task, self._writers = None, set()
 
@@ -59,8 +59,6 @@ class Decoder:
     async def _decode(self):
         while self.rows:
             await asyncio.sleep(self.setup.clock.step_s * self._longer())
-            self._steps += 1
-            self._land_late()
             self._step(self.rows[: self.setup.rows_max])
 
     def _longer(self):
@@ -194,13 +192,9 @@ class Decoder:
         delay = self.rules.late_steps()
         ordinal, offset = divmod(row.slots + len(row.made), self.setup.page_tokens)
         if delay and row.made and ordinal < len(row.pages):
-            word, due = row.made[-1], self._steps + delay
-            self._late += [
-                (due, row.pages[ordinal], at % self.setup.page_tokens, word, row.number)
-                for at in (offset, offset + 1)
-            ]
-
-    def _land_late(self):
-        while self._late and self._late[0][0] <= self._steps:
-            _, page, offset, word, number = self._late.popleft()
-            self.pool.write(page, offset, [word], number)
+            for at in (offset, offset + 1):
+                where = row.pages[ordinal], at % self.setup.page_tokens, [row.made[-1]], row.number
+                # What was launched lands in its time, whether anybody computes then or not.
+                asyncio.get_running_loop().call_later(
+                    delay * self.setup.clock.step_s, self.pool.write, *where
+                )

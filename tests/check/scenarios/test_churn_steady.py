@@ -1,11 +1,20 @@
 """churn-steady: divergence under churn, beside controls that diverge or do not."""
 
+import random
+
 import pytest
 from tests.check.scenarios.quote_server import copying, last_line
 from tests.check.scripted_bench import ScriptedBench, answered, play, refused
 
 from kvfence.check.scenario import Size
-from kvfence.check.scenarios.churn_steady import BLOCKS, SCENARIO, STEADY, STEADY_TOKENS, distance
+from kvfence.check.scenarios.churn_steady import (
+    ALONE_MAX,
+    BLOCKS,
+    SCENARIO,
+    STEADY,
+    STEADY_TOKENS,
+    distance,
+)
 from kvfence.check.stops import ForeignMarkerSeen
 from kvfence.report import Verdict
 
@@ -28,8 +37,6 @@ class Diverging:
         return answered(own)
 
     def play(self, **options):
-        import random
-
         self.bench = ScriptedBench(self, **options)
         self.bench.script_random = random.Random(7)
         return play(SCENARIO, self.bench)
@@ -62,7 +69,29 @@ def test_a_healthy_server():
     assert outcome.verdict is Verdict.NO_EVIDENCE
     assert outcome.opportunities == BLOCKS * STEADY
     assert outcome.sensitivity == 1
-    assert outcome.notes == ("alone, 0 of 3 answers differed when they were asked for again",)
+    assert outcome.notes == ("alone, 0 of 3 requests were answered in more than one way",)
+
+
+def test_a_reference_that_something_had_touched_moves_no_distance():
+    """The first answer of all is wrong; the reference is what was said twice."""
+    server = Diverging(plain=0.0, churn=0.9)
+    honest = Diverging.__call__
+
+    def touched(sent):
+        return answered("uh uh") if sent.number == 1 else honest(server, sent)
+
+    server.bench = ScriptedBench(touched)
+    server.bench.script_random = random.Random(7)
+    outcome = play(SCENARIO, server.bench)
+    assert outcome.verdict is Verdict.SUSPECT
+    assert outcome.sightings[0].evidence["threshold"] == 0
+    assert outcome.notes == ("alone, 1 of 3 requests were answered in more than one way",)
+
+
+def test_a_server_that_never_says_the_same_is_asked_so_often_and_no_more():
+    numbered = ScriptedBench(lambda sent: answered(f"{sent.number} {last_line(sent)}"))
+    assert play(SCENARIO, numbered).verdict is not Verdict.SUSPECT
+    assert [sent.ask.mark for sent in numbered.asked].count("control") == ALONE_MAX * STEADY
 
 
 def test_too_few_answers_fit_nothing():

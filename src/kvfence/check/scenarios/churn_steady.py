@@ -6,9 +6,12 @@ Rules it keeps:
 - How far an answer is from its solo reference proves nothing by itself: batching changes rounding. The A/A
   control is the same answers beside as many requests that neither stop nor leave; a threshold is fitted on
   one half of these, and tested on the other.
+- A reference that something else had touched would move all distances: each is asked for twice after a pause,
+  and once more where the two differ. A pause before each pass lets what the last one left in flight land.
 - A difference of texts is suspect at most, never a leak. A foreign marker would be one: the bench sees it.
 """
 
+import asyncio
 import dataclasses
 from dataclasses import dataclass, field
 
@@ -19,6 +22,7 @@ from kvfence.check.reply import Reply
 from kvfence.check.scenario import Bench, Hazard, Outcome, Scenario, Sighting, Size
 from kvfence.check.scenarios.quoting import (
     CANCELLED_SHARE,
+    PAUSE_S,
     SUSPECT_ALPHA,
     WAVE_S,
     hanging_up,
@@ -37,9 +41,10 @@ STEADY_TOKENS = 64
 LINES = 8
 BLOCKS = 6  # a round: each has passes beside plain load and one beside churn
 PLAIN_PASSES = 2  # one half of the controls fits the threshold, and as many as there are probes test it
-BESIDE = 5
-CHURN_TURNS = 2  # short requests after one another, in each place beside
+BESIDE = 8
+CHURN_TURNS = 2  # short requests after one another, in each place beside: as long as the steady ones run
 CHURN_TOKENS_MAX = 24
+ALONE_MAX = 3  # times that a solo reference is asked for; two that agree are enough
 
 
 @dataclass(slots=True)
@@ -62,12 +67,14 @@ class Steady:
 
 
 def cost(_known: Known, size: Size) -> Cost:
-    """Solo references twice, and in each block plain load and churn beside the steady ones."""
-    passes = BLOCKS * size.rounds
+    """Solo references, and in each block plain load and churn beside the steady ones."""
+    blocks = BLOCKS * size.rounds
     a_block = PLAIN_PASSES * (STEADY + BESIDE) + STEADY + BESIDE * CHURN_TURNS
-    requests = 2 * STEADY + passes * a_block
+    alone = ALONE_MAX * STEADY
+    requests = alone + blocks * a_block
     tokens = quotes_cost(requests, lines=LINES)
-    seconds = (2 * STEADY + passes * (PLAIN_PASSES + CHURN_TURNS)) * WAVE_S
+    pauses = (alone + blocks * (PLAIN_PASSES + 1)) * PAUSE_S
+    seconds = (alone + blocks * (PLAIN_PASSES + CHURN_TURNS)) * WAVE_S + pauses
     return Cost(
         requests=requests,
         prompt_tokens=tokens.prompt_tokens,
@@ -80,29 +87,40 @@ async def run(bench: Bench) -> Outcome:
     """Alone, then beside plain load and beside churn, in an order that a coin decides."""
     steady, moved_alone = [], 0
     for index in range(STEADY):
-        one = await _alone(bench, tenant_at(bench, index))
+        one, has_moved = await _alone(bench, tenant_at(bench, index))
         if one is None:
             return Outcome(verdict=Verdict.INCONCLUSIVE, why="a long request was not answered on its own")
-        again = await bench.ask(one.tenant, one.ask, own=(one.marker,))
-        moved_alone += again.content != one.reference
+        moved_alone += has_moved
         steady.append(one)
     controls, probes = Passes(), Passes()
     for _ in range(BLOCKS * bench.size.rounds):
         order = [(controls, False)] * PLAIN_PASSES + [(probes, True)]
         bench.random.shuffle(order)
         for passes, is_churn in order:
+            await asyncio.sleep(PAUSE_S)
             await _beside(bench, steady, passes, is_churn=is_churn)
     return _outcome(bench, controls, probes, moved_alone)
 
 
-async def _alone(bench: Bench, tenant: str) -> Steady | None:
+async def _alone(bench: Bench, tenant: str) -> tuple[Steady | None, bool]:
+    """A request with what it is answered alone, and whether it once was answered otherwise."""
     marker = bench.mint(tenant)
     ask = quote_of(bench, marker, mark="control", lines=LINES)
     ask = dataclasses.replace(ask, max_tokens=STEADY_TOKENS)
-    reply = await bench.ask(tenant, ask, own=(marker,))
-    if not (reply.is_answer and reply.content):
-        return None
-    return Steady(tenant, dataclasses.replace(ask, mark="probe"), marker, reply.content)
+    said: list[str] = []
+    while len(said) < ALONE_MAX and not _is_settled(said):
+        await asyncio.sleep(PAUSE_S)
+        reply = await bench.ask(tenant, ask, own=(marker,))
+        if not (reply.is_answer and reply.content):
+            return None, False
+        said.append(reply.content)
+    steady = Steady(tenant, dataclasses.replace(ask, mark="probe"), marker, said[-1])
+    return steady, len(set(said)) > 1
+
+
+def _is_settled(said: list[str]) -> bool:
+    """Whether the last answer had been given before."""
+    return bool(said) and said[-1] in said[:-1]
 
 
 async def _beside(bench: Bench, steady: list[Steady], passes: Passes, *, is_churn: bool) -> None:
@@ -176,7 +194,7 @@ def _outcome(bench: Bench, controls: Passes, probes: Passes, moved_alone: int) -
         p_value=p_value,
         smallest_effect=f"{smallest:.0%} of answers that diverge",
         sightings=(_sighting(said, above, probes, threshold),) if is_suspect else (),
-        notes=(f"alone, {moved_alone} of {STEADY} answers differed when they were asked for again",),
+        notes=(f"alone, {moved_alone} of {STEADY} requests were answered in more than one way",),
     )
 
 

@@ -7,6 +7,7 @@ Rules it keeps:
 - A prompt begins with its marker, so that no prefix cache has it.
 """
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -33,6 +34,7 @@ LINES_MAX = 12
 CANCELLED_SHARE = 0.25
 CANCEL_AFTER_CHUNKS_MAX = 12
 CONTROLS = 4
+PAUSE_S = 0.5  # what one request, or one pass of them, left in flight has landed before the next begins
 SUSPECT_ALPHA = 0.01  # of one scenario; the runner corrects over all of them
 
 
@@ -93,9 +95,13 @@ def quote_of(bench: Bench, marker: Marker, *, mark: str, lines: int | None = Non
 
 
 async def quote_serially(bench: Bench, count: int = CONTROLS) -> Tally:
-    """The positive control: quoting requests, one at a time, nothing else of ours in flight."""
+    """The positive control: quoting requests, one at a time, nothing else of ours in flight.
+
+    A pause before each lets land what a request before it, or its own forerunner, left behind.
+    """
     tally = Tally()
     for index in range(count):
+        await asyncio.sleep(PAUSE_S)
         tenant = tenant_at(bench, index)
         marker = bench.mint(tenant)
         ask = quote_of(bench, marker, mark="control")
