@@ -155,6 +155,10 @@ def test_a_decode_node_that_computes_every_prompt_by_itself():
     assert one.rival == "it was not asked through its prefill node yet"
 
 
+def test_the_tokens_of_a_health_check_are_no_evidence():
+    assert findings(nothing_connects, counted(3.0, 0.0)) == []
+
+
 def test_a_decode_node_that_receives_or_did_nothing_yet():
     silent = (counted(50.0, 5000.0), counted(0.0, 0.0), counted(5000.0, 0.0, "prefill"), counted("NaN", 0.0))
     assert said(nothing_connects, *silent) == []
