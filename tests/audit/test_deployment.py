@@ -144,3 +144,10 @@ def test_a_password_in_an_address_that_is_none_is_not_repeated(tmp_path):
     with pytest.raises(OperatorError) as raised:
         read_deployment(written(tmp_path, '[[node]]\nname = "a"\nurl = "htp://me:s3cret@host"\n'))
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["http://me:s3cret@host", "http://host?key=s3cret"])
+def test_a_secret_in_an_address_is_refused_and_not_repeated(tmp_path, url):
+    with pytest.raises(OperatorError, match=r":3 gives a a url with .*take it out of the url") as raised:
+        read_deployment(written(tmp_path, f'[[node]]\nname = "a"\nurl = "{url}"\n'))
+    assert "s3cret" not in str(raised.value)

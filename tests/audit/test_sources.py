@@ -16,8 +16,8 @@ def test_words_of_the_command_line(tmp_path):
     log.write_text(SGLANG_FINAL)
     saved.write_text(json.dumps(SGLANG_INFO))
     assert spec_of("-").reads_stdin
-    address = spec_of("http://user:secret@host:30000/v1")
-    assert (address.name, address.url) == ("host:30000", "http://user:secret@host:30000/v1")
+    address = spec_of("http://host:30000/v1")
+    assert (address.name, address.url) == ("host:30000", "http://host:30000/v1")
     assert (spec_of(str(log)).name, spec_of(str(log)).log) == ("node.log", log)
     assert (spec_of(str(saved)).saved, spec_of(str(saved)).log) == ((saved,), None)
 
@@ -111,6 +111,16 @@ def test_standard_input_is_a_log_or_one_saved_answer(monkeypatch):
     monkeypatch.setattr(sources, "PAGE_BYTES_MAX", 4)
     pages, logs = read_stream(io.BytesIO(SGLANG_FINAL.encode()), "standard input")
     assert logs[0].starts["sglang"][0].has("final")
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["http://me:s3cret@host:1", "https://s3cret@host", "http://host/v1?api_key=s3cret", "http://host#s3cret"],
+)
+def test_a_secret_in_an_address_is_refused_and_not_repeated(word):
+    with pytest.raises(OperatorError, match=r"is given as a url with a .*: take it out of the url") as raised:
+        spec_of(word)
+    assert "s3cret" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

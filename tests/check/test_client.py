@@ -152,7 +152,7 @@ def test_a_refused_token_is_replaced_with_the_next_ask_and_never_by_itself():
     async def go():
         async def issue(_argv):
             issued.append(f"token-{len(issued) + 1}")
-            return 0, issued[-1].encode(), b""
+            return 0, issued[-1].encode()
 
         def refuse_first(request):
             is_old = request.headers["authorization"].endswith("token-1")

@@ -22,6 +22,7 @@ NODES_MAX = 1_024
 PAIRS_MAX = 4_096
 FILE_BYTES_MAX = 1 << 20
 TIMEOUT_S = 10.0
+PLAIN_URL = "take it out of the url, and name the key by its environment variable (--key-env, key_env)"
 TIMEOUT_S_MAX = 300.0
 
 TOP_KEYS = ("ca_file", "key_env", "node", "pair", "proxy", "timeout_s")
@@ -150,6 +151,10 @@ class _Reader:
             self._refuse(
                 where, f"gives {name} the url {without_password(url)!r}", "write it as http://host:port"
             )
+        secret = None if url is None else secret_part(url)
+        if url is not None and secret is not None:
+            where = self._lines.of("node", index, "url")
+            self._refuse(where, f"gives {name} a {secret}", PLAIN_URL)
         log = self._text(table, "log", "node", index)
         spec = NodeSpec(
             name=name,
@@ -245,6 +250,14 @@ def without_password(address: str) -> str:
     """Return an address as it may be repeated in an error: without what stands before its @."""
     scheme, slashes, rest = address.rpartition("://")
     return f"{scheme}{slashes}{rest.rpartition('@')[2]}"
+
+
+def secret_part(url: str) -> str | None:
+    """Say what stands in an address that may be a secret and would be shown; None if nothing does."""
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        return "url with a user name or password in it"
+    return "url with a query in it" if parts.query or parts.fragment else None
 
 
 def is_url(text: str) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kvfence.audit.deployment import NodeSpec, is_url, without_password
+from kvfence.audit.deployment import PLAIN_URL, NodeSpec, is_url, secret_part, without_password
 from kvfence.audit.log_blocks import Needles, blocks_of
 from kvfence.audit.log_scan import Hits, LogScan, unwrapped, whose_in
 from kvfence.audit.page import Page, page_of
@@ -47,7 +47,11 @@ def spec_of(target: str) -> NodeSpec:
     if target == STDIN:
         return NodeSpec(name="standard input", reads_stdin=True)
     if is_url(target):
-        return NodeSpec(name=urlsplit(target).netloc.rpartition("@")[2], url=target)
+        host = urlsplit(target).netloc.rpartition("@")[2]
+        secret = secret_part(target)
+        if secret is not None:
+            raise OperatorError(f"{host} is given as a {secret}: {PLAIN_URL}")
+        return NodeSpec(name=host, url=target)
     path = Path(target)
     if path.suffix == ".toml":
         raise OperatorError(f"{target} looks like a deployment: give it with --deployment {target}")

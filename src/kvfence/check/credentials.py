@@ -4,7 +4,8 @@ Rules it keeps:
 - A secret shows itself to nobody: its `repr` and `str` are words, and only `reveal` gives its text. Keys come
   from the environment or from a command, never from a file or the command line.
 - Every secret that was ever used is known to the Redactor, which takes it out of any text that leaves.
-- A command runs without a shell, its output is never shown or logged, and its token is used until its time is
+- A command runs without a shell; neither its output nor its complaints, which may repeat a secret that no
+  Redactor knows yet, are shown or logged; and its token is used until its time is
   over or the server says 401. A refused token is not tried again by itself: the next request asks for a new
   one.
 
@@ -27,7 +28,6 @@ SECRET_CHARS_MAX = 16_384
 # would leave nothing of it.
 PLACEHOLDER_CHARS_MAX = 5
 COMMAND_S_MAX = 30.0
-COMMAND_ERROR_LINES = 3
 DEFAULT_TTL_S = 300.0
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
@@ -163,7 +163,7 @@ class Key:
         return f"Key(in {self._carrier.header}; not shown)"
 
 
-RunCommand = Callable[[tuple[str, ...]], Awaitable[tuple[int, bytes, bytes]]]
+RunCommand = Callable[[tuple[str, ...]], Awaitable[tuple[int, bytes]]]
 
 
 class TokenCommand:
@@ -207,12 +207,12 @@ class TokenCommand:
             self._secret = None
 
     async def _fetch(self) -> Secret:
-        status, said, complained = await self._run(self._argv)
+        status, said = await self._run(self._argv)
         if status != 0:
-            words = self._redactor.redact(last_lines(complained))
             raise OperatorError(
-                f"the token command {self._argv[0]!r} ended with {status}{': ' if words else ''}{words}; run "
-                "it by hand and correct the key `command` of the profile"
+                f"the token command {self._argv[0]!r} ended with {status}; what it printed is withheld, "
+                "since it may hold a secret: run it by hand to see it, and correct `key_command` of the "
+                "profile"
             )
         secret = secret_of(said.decode(errors="replace").strip(), f"the output of {self._argv[0]!r}")
         self._redactor.learn(secret)
@@ -223,29 +223,23 @@ class TokenCommand:
         return f"TokenCommand({self._argv[0]!r}; not shown)"
 
 
-def last_lines(text: bytes) -> str:
-    """Return the last lines of what a command complained about, on one line."""
-    lines = text.decode(errors="replace").strip().splitlines()
-    return " / ".join(line.strip()[:200] for line in lines[-COMMAND_ERROR_LINES:])
-
-
-async def run_command(argv: tuple[str, ...]) -> tuple[int, bytes, bytes]:
-    """Run a command without a shell; return its status, output and complaints. It has 30 seconds."""
+async def run_command(argv: tuple[str, ...]) -> tuple[int, bytes]:
+    """Run a command without a shell; return its status and output. It has 30 seconds."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
         )
     except OSError as error:
         raise OperatorError(
-            f"the token command {argv[0]!r} does not start ({error.strerror}); correct the key `command` of "
-            "the profile: a list of the program and its arguments, without a shell"
+            f"the token command {argv[0]!r} does not start ({error.strerror}); correct the key `key_command` "
+            "of the profile: a list of the program and its arguments, without a shell"
         ) from error
     try:
         async with asyncio.timeout(COMMAND_S_MAX):
-            said, complained = await process.communicate()
+            said, _ = await process.communicate()
     except TimeoutError as error:
         raise OperatorError(
             f"the token command {argv[0]!r} did not end within {COMMAND_S_MAX:g} s; it may wait for somebody "
@@ -256,7 +250,7 @@ async def run_command(argv: tuple[str, ...]) -> tuple[int, bytes, bytes]:
             process.kill()
             await process.wait()
     invariant(process.returncode is not None, "a process that was waited for has ended")
-    return process.returncode or 0, said, complained
+    return process.returncode or 0, said
 
 
 def secret_of(text: str, origin: str) -> Secret:

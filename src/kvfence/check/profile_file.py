@@ -53,7 +53,6 @@ from kvfence.check.target import (
     address_of,
     allowed_on,
     check_header,
-    learn_query,
     warnings_of,
 )
 from kvfence.check.tls import ClientCertificate
@@ -117,7 +116,7 @@ def _parsed(path: Path, written: str) -> dict[str, object]:
 
 
 def _target(fields: Fields, around: Around) -> Target:
-    address = _address(fields, around.redactor)
+    address = _address(fields)
     tenants = _tenants(fields, around, address)
     allowed = fields.take("allow", choices(*(hazard.value for hazard in Hazard))) or ()
     endpoint = fields.take("endpoint", choice(*(endpoint.value for endpoint in Endpoint)))
@@ -148,12 +147,10 @@ def _target(fields: Fields, around: Around) -> Target:
     return target
 
 
-def _address(fields: Fields, redactor: Redactor) -> Address:
+def _address(fields: Fields) -> Address:
     version = fields.take("api_version", text)
     is_exact = fields.take("exact_path", boolean) or False
-    address = fields.require("url", lambda url: address_of(text(url), api_version=version, is_exact=is_exact))
-    learn_query(address, redactor)
-    return address
+    return fields.require("url", lambda url: address_of(text(url), api_version=version, is_exact=is_exact))
 
 
 def _tenants(fields: Fields, around: Around, address: Address) -> tuple[Tenant, ...]:

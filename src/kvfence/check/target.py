@@ -22,7 +22,6 @@ from kvfence.check.credentials import (
     Key,
     NoCredential,
     Redactor,
-    Secret,
     from_environment,
     named_header,
 )
@@ -155,16 +154,14 @@ def address_of(url: str, *, api_version: str | None = None, is_exact: bool = Fal
     is_azure = bool(_AZURE_DEPLOYMENT.search(path))
     if not (is_exact or is_azure or _VERSIONED.search(path)):
         path += "/v1"
-    query = [(name, value) for name, value in found.params.multi_items() if name != "api-version"]
     version = api_version or found.params.get("api-version")
     if is_azure and version is None:
         raise OperatorError(
             f"{found.host} is an Azure deployment, whose URL needs an `api-version`; add ?api-version=… to "
             "the URL, or `api_version` to the profile"
         )
-    if version is not None:
-        query.append(("api-version", version))
-    return Address(base=f"{found.scheme}://{found.netloc.decode()}{path}", query=tuple(query))
+    query = () if version is None else (("api-version", version),)
+    return Address(base=f"{found.scheme}://{found.netloc.decode()}{path}", query=query)
 
 
 def _parsed(url: str) -> httpx.URL:
@@ -179,6 +176,12 @@ def _parsed(url: str) -> httpx.URL:
         raise OperatorError(
             f"the URL of {found.host} holds a user name or password, which would stand in reports; take it "
             "out and name the credential by its environment variable (--key-env, or the profile)"
+        )
+    if set(found.params) - {"api-version"} or (found.query and not found.params):
+        raise OperatorError(
+            f"the URL of {found.host} holds a query, which may be a key and would stand in logs; take it "
+            "out: a key goes into an environment variable (--key-env), what else a gateway wants into "
+            "`headers` of the profile (Azure's `api-version` may stay)"
         )
     if not found.host or found.fragment or not 0 < (found.port or 1) < 65_536:
         raise OperatorError(f"the URL of the target cannot be used: {wanted}, and nothing after a #")
@@ -204,13 +207,6 @@ def check_header(name: str, value: str) -> None:
         )
 
 
-def learn_query(address: Address, redactor: Redactor) -> None:
-    """Keep what else stands in the URL's query out of texts: some gateways take keys there."""
-    for name, value in address.query:
-        if name != "api-version":
-            redactor.learn(Secret(value))
-
-
 def simple_target(
     url: str,
     *,
@@ -226,7 +222,6 @@ def simple_target(
     The tenants are named by their variables. Without a key there is one, `anonymous`.
     """
     address = address_of(url, api_version=api_version)
-    learn_query(address, redactor)
     if len(set(key_names)) < len(key_names):
         raise OperatorError("the same variable is named twice; two tenants have two keys (--key-env)")
     if has_two_tenants and len(key_names) < 2:
