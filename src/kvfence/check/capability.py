@@ -121,6 +121,7 @@ class _Steps:
             nodes=probing.target.nodes,
             models=reached.models,
             hook=probing.target.hook or None,
+            lease_s=probing.target.lease_s,
             co_residence=None if residence is None else residence.share,
         )
 

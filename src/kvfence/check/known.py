@@ -53,6 +53,7 @@ class Known:
     nodes: tuple[str, ...] = ()  # direct addresses, where pinning is possible
     models: tuple[str, ...] = ()  # all names in the server's list, adapters too
     hook: tuple[str, ...] | None = None  # a command of the user's that breaks a path, and mends it
+    lease_s: float | None = None  # how long prefill keeps a hand-off, as the profile says it
     co_residence: float | None = None  # how often one tenant's repeats met what the first left; None: unknown
 
     @property

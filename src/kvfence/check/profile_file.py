@@ -139,6 +139,7 @@ def _target(fields: Fields, around: Around) -> Target:
         proxy=_proxy(fields, around),
         nodes=fields.take("nodes", _addresses) or (),
         hook=fields.take("hook", texts) or (),
+        lease_s=fields.take("lease_s", amount),
         pin=dict(_headers(fields, "pin", around)),
         warnings=(*warnings_of(address, tenants), *around.warnings),
         place=fields.place,

@@ -100,7 +100,8 @@ class Target:
     """One server, model and endpoint to check.
 
     `nodes` are addresses of workers that can be asked directly, prefill before decode; `hook` is a command of
-    the user's that breaks a path of the server and mends it; `place` is where the profile names it.
+    the user's that breaks a path of the server and mends it; `lease_s` is how long its prefill keeps a
+    hand-off, where the user knows; `place` is where the profile names it.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Target:
     proxy: str | None = field(default=None, repr=False)
     nodes: tuple[str, ...] = ()
     hook: tuple[str, ...] = ()
+    lease_s: float | None = None
     pin: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     place: Place | None = None

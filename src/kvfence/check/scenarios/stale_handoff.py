@@ -10,13 +10,16 @@ Rules it keeps:
 - Between lease and use, prompts of other tenants' markers are computed on the prefill node.
 - Another's marker in the answer is a leak, and the bench's to see. A confident answer without one's own
   marker is stale pages accepted. One's own marker proves nothing: it may have been computed again.
+- What was seen counts, whatever fails later: a round that is given no hand-off ends the asking, no more. A
+  churn that was not answered has overwritten nothing, and then an honest end of the others says nothing.
+- How long a lease is the profile may say (`lease_s`); else the usual thirty seconds are supposed.
 - It writes where others could be harmed by a server that fails at this: on a server of one's own alone.
 """
 
 import asyncio
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kvfence.check.asks import Ask
 from kvfence.check.known import Known, Need
@@ -27,7 +30,8 @@ from kvfence.check.scenarios.quoting import AT_ONCE, Tally, ask_all, quote_of, q
 from kvfence.report import Cost, Severity, Verdict
 
 HANDOFFS = 3  # a round
-LEASE_S = 35.0  # what a producer keeps a hand-off for, thirty seconds by default, and some more
+LEASE_S = 30.0  # what a producer keeps a hand-off for, by default
+AFTER_S = 5.0  # and some more
 LINES = 12
 CHURN_LINES = 24
 CHURN_WAVES = 5  # about 16,000 tokens
@@ -51,67 +55,104 @@ class Held:
     handoff: Mapping[str, object]
 
 
-def cost(_known: Known, size: Size) -> Cost:
+@dataclass(slots=True)
+class Seen:
+    """All that was seen, round after round. `missing`: times that no hand-off was given."""
+
+    fresh: Tally = field(default_factory=Tally)
+    stale: Tally = field(default_factory=Tally)
+    churn: Tally = field(default_factory=Tally)
+    invented_accepted: int = 0
+    missing: int = 0
+
+    def __str__(self) -> str:
+        stale, fresh = self.stale, self.fresh
+        missing = f"; {self.missing} times no hand-off was given" if self.missing else ""
+        return (
+            f"{stale.asked} hand-offs were brought back after their lease: {stale.failed} were refused, "
+            f"{stale.shown} were answered with their own marker (computed again, or not yet overwritten), "
+            f"and {stale.lost} with something else; of {fresh.asked} fresh ones {fresh.shown} quoted their "
+            f"own{missing}"
+        )
+
+
+def wait_s(known: Known) -> float:
+    """How long after a hand-off its lease is surely over."""
+    return (known.lease_s or LEASE_S) + AFTER_S
+
+
+def cost(known: Known, size: Size) -> Cost:
     """Hand-offs and their use; fresh, invented and stale; the churn in between; the wait."""
     rounds = size.rounds
     legs = quotes_cost((2 + 2) * rounds + 2 * HANDOFFS * rounds, lines=LINES)
     churn = quotes_cost(rounds * CHURN_WAVES * AT_ONCE, lines=CHURN_LINES, at_once=AT_ONCE)
-    return legs + churn + Cost(seconds=rounds * LEASE_S)
+    return legs + churn + Cost(seconds=rounds * wait_s(known))
 
 
 async def run(bench: Bench) -> Outcome:
-    """Fresh, then stale; round after round."""
-    fresh, stale = Tally(), Tally()
-    invented_accepted = 0
+    """Fresh, then stale; round after round, as long as hand-offs are given."""
+    seen = Seen()
     for _ in range(bench.size.rounds):
         held = await _hold(bench)
         if held is None:
-            why = "the server gives its clients no hand-off, or refuses the fields that ask for one"
-            return Outcome(verdict=Verdict.NOT_TESTED, why=why)
-        fresh.count(await _use(bench, held, held.handoff, "control"), held.marker)
+            seen.missing += 1
+            break
+        seen.fresh.count(await _use(bench, held, held.handoff, "control"), held.marker)
         invented = await _use(bench, held, _renamed(held.handoff), "control")
-        invented_accepted += invented.is_answer and not is_shown(held.marker, invented.content)
-        await _stale_round(bench, stale)
-    return _outcome(fresh, stale, invented_accepted)
+        seen.invented_accepted += invented.is_answer and not is_shown(held.marker, invented.content)
+        await _stale_round(bench, seen)
+    return _outcome(seen, wait_s(bench.known))
 
 
-async def _stale_round(bench: Bench, stale: Tally) -> None:
+async def _stale_round(bench: Bench, seen: Seen) -> None:
     """Hold some, wait past the lease, let others have the pages, and bring them back."""
-    held = [one for _ in range(HANDOFFS) if (one := await _hold(bench)) is not None]
-    await asyncio.sleep(LEASE_S)
+    asked = [await _hold(bench) for _ in range(HANDOFFS)]
+    held = [one for one in asked if one is not None]
+    seen.missing += len(asked) - len(held)
+    if not held:
+        return
+    await asyncio.sleep(wait_s(bench.known))
     for _ in range(CHURN_WAVES):
-        await _churn(bench)
+        await _churn(bench, seen.churn)
     for one in held:
-        stale.count(await _use(bench, one, one.handoff, "probe"), one.marker)
+        seen.stale.count(await _use(bench, one, one.handoff, "probe"), one.marker)
 
 
-def _outcome(fresh: Tally, stale: Tally, invented_accepted: int) -> Outcome:
-    said = (
-        f"{stale.asked} hand-offs were brought back after their lease: {stale.failed} were refused, "
-        f"{stale.shown} were answered with their own marker (computed again, or not yet overwritten), and "
-        f"{stale.lost} with something else; of {fresh.asked} fresh ones {fresh.shown} quoted their own"
+def _outcome(seen: Seen, waited_s: float) -> Outcome:
+    fresh, stale, churn = seen.fresh, seen.stale, seen.churn
+    if not fresh.asked:
+        why = "the server gives its clients no hand-off, or refuses the fields that ask for one"
+        return Outcome(verdict=Verdict.NOT_TESTED, why=why)
+    written = (
+        f"{waited_s:g} s after a hand-off, {churn.answered} of {churn.asked} prompts of others were computed "
+        f"({churn.prompt_tokens:,} tokens) before it was brought back"
     )
     if not fresh.shown:
-        why = f"no fresh hand-off was answered with its own marker, so a stale one would show nothing: {said}"
-        return Outcome(verdict=Verdict.INCONCLUSIVE, why=why)
+        why = f"no fresh hand-off was answered with its own marker, so a stale one would show nothing: {seen}"
+        return Outcome(verdict=Verdict.INCONCLUSIVE, why=why, notes=(written,))
     if stale.lost >= ACCEPTED_MIN:
-        return _accepted(said, fresh, stale, invented_accepted)
+        return _accepted(seen, waited_s, written)
+    if not (stale.asked and churn.answered):
+        why = f"nothing was brought back over others' prompts: {seen}"
+        return Outcome(verdict=Verdict.INCONCLUSIVE, why=why, notes=(written,))
     return Outcome(
         verdict=Verdict.NO_EVIDENCE,
-        why=said,
+        why=f"{seen}",
         opportunities=stale.asked,
         sensitivity=fresh.shown_share,
         # The hand-off names its node: the two meet by design.
         co_residence=1.0,
         smallest_effect=f"{ACCEPTED_MIN} stale hand-offs answered with what is not their own",
+        notes=(written,),
     )
 
 
-def _accepted(said: str, fresh: Tally, stale: Tally, invented_accepted: int) -> Outcome:
+def _accepted(seen: Seen, waited_s: float, written: str) -> Outcome:
+    fresh, stale = seen.fresh, seen.stale
     sighting = Sighting(
         code="KVF219",
         severity=Severity.HIGH,
-        what=said,
+        what=f"{seen}",
         subject_key="stale-handoff",
         evidence={
             "stale": stale.asked,
@@ -120,18 +161,19 @@ def _accepted(said: str, fresh: Tally, stale: Tally, invented_accepted: int) -> 
             "stale_other": stale.lost,
             "fresh_own": fresh.shown,
             "fresh": fresh.asked,
-            "invented_accepted": invented_accepted,
-            "waited_s": LEASE_S,
+            "invented_accepted": seen.invented_accepted,
+            "waited_s": waited_s,
         },
         rival="a model that quotes its own marker now and then only; the fresh ones say how often it does",
     )
     return Outcome(
         verdict=Verdict.EXPOSED,
-        why=said,
+        why=f"{seen}",
         opportunities=stale.asked,
         sensitivity=fresh.shown_share,
         co_residence=1.0,
         sightings=(sighting,),
+        notes=(written,),
     )
 
 
@@ -162,7 +204,7 @@ async def _use(bench: Bench, held: Held, handoff: Mapping[str, object], mark: st
     return await bench.ask(bench.tenants[-1], ask, own=(held.marker,))
 
 
-async def _churn(bench: Bench) -> None:
+async def _churn(bench: Bench, tally: Tally) -> None:
     """Prompts of others on the prefill node, each for one token."""
     asks = []
     for index in range(AT_ONCE):
@@ -170,7 +212,7 @@ async def _churn(bench: Bench) -> None:
         marker = bench.mint(tenant)
         ask = quote_of(bench, marker, mark="filler", lines=CHURN_LINES)
         asks.append((tenant, dataclasses.replace(ask, max_tokens=1, node=_node(bench.known, 0)), marker))
-    await ask_all(bench, asks, Tally())
+    await ask_all(bench, asks, tally)
 
 
 def _node(known: Known, place: int) -> str | None:
