@@ -13,6 +13,7 @@ from kvfence.check.markers_words import ALPHABETS
 from kvfence.check.scenarios.boundary_prompt import _CODES
 from kvfence.check.scenarios.filler import _THINGS
 from kvfence.check.scenarios.saying import (
+    LINED,
     PREFIX_LETTERS,
     WORDS,
     co_residence,
@@ -60,6 +61,15 @@ def test_a_model_that_only_continues_is_made_to_echo():
     assert sayer.form.endpoint is Endpoint.COMPLETIONS
     assert len(bench.asked) == 8 + 4
     assert sayer_of(echoes, has=EVERYTHING - {Need.COMPLETIONS})[0] is None
+
+
+def test_a_model_that_tires_of_a_bare_word_goes_on_with_a_line():
+    def goes_on(sent):
+        return obedient(sent) if sent.ask.prompt.endswith(":") else deaf(sent)
+
+    sayer, bench = sayer_of(goes_on)
+    assert sayer.form is LINED
+    assert len(bench.asked) == 8 + 8 + 4
 
 
 def test_words_that_come_back_wrong_are_not_used():

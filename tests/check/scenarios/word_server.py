@@ -4,11 +4,11 @@ import re
 
 from tests.check.scripted_bench import answered
 
-TOLD = re.compile(r"Repeat this word and nothing else: (\w+)")
+TOLD = re.compile(r"(?:Repeat this word and nothing else|The word is): (\w+)")
 
 
 def word_of(sent):
-    """The word that a prompt asks for: told, or echoed."""
+    """The word that a prompt asks for: told, gone on with, or echoed."""
     found = TOLD.search(sent.text)
     return found[1] if found else sent.text.split()[-1]
 

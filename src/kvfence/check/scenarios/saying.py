@@ -50,6 +50,9 @@ class Form:
 TOLD = Form("Repeat this word and nothing else: {word}")
 # For models that follow no instruction: what was said a dozen times is said again.
 ECHOED = Form(" ".join(["{word}"] * 12), Endpoint.COMPLETIONS)
+# For those that tire of a bare word: a line is gone on with.
+LINED = Form("The word is: {word}.\n" * 6 + "The word is:", Endpoint.COMPLETIONS)
+FORMS = (TOLD, ECHOED, LINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,7 @@ async def find_sayer(bench: Bench, need: int) -> Sayer | None:
 
     Asks for at most 2 · need words in each form.
     """
-    forms = [TOLD, ECHOED] if Need.COMPLETIONS in bench.known.has else [TOLD]
-    for form in forms:
+    for form in FORMS if Need.COMPLETIONS in bench.known.has else FORMS[:1]:
         words = bench.random.sample(WORDS, min(2 * need, len(WORDS)))
         right: list[str] = []
         strays = 0
@@ -125,7 +127,7 @@ def asks_cost(requests: int, *, completion_tokens: int = ANSWER_TOKENS, at_once:
 
 def sayer_cost(need: int) -> Cost:
     """What `find_sayer` uses at most."""
-    return asks_cost(2 * 2 * need)
+    return asks_cost(len(FORMS) * 2 * need)
 
 
 def co_residence(known: Known) -> float | None:
