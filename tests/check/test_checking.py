@@ -13,7 +13,7 @@ from tests.check.virtual import run
 from kvfence.check.asks import Ask
 from kvfence.check.budget import Limits
 from kvfence.check.capability import TargetUnreachable
-from kvfence.check.checking import Wishes, check_target, for_one_of_several, over
+from kvfence.check.checking import Wishes, check_target, for_one_of_several
 from kvfence.check.credentials import Redactor
 from kvfence.check.profiles import QUICK, profile_named
 from kvfence.check.resume import Resumed
@@ -119,7 +119,9 @@ def test_a_soak_that_has_found_something_goes_round_no_more():
 
 
 def test_limits_of_the_user_stand_before_others():
-    assert over(Limits(requests=5), Limits(requests=9, tokens=7)) == Limits(requests=5, tokens=7)
+    assert Limits(requests=5).over(Limits(requests=9, tokens=7)) == Limits(requests=5, tokens=7)
+    assert Limits(requests=5, money=0.5).told == {"requests": 5, "money": 0.5}
+    assert Limits().told == {}
 
 
 def test_one_of_several_targets_is_named_behind_its_scenarios():

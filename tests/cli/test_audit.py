@@ -64,6 +64,25 @@ def test_a_node_whose_pool_holds_its_context_is_clean(tmp_path):
     assert "ok: the pool holds the longest request" in result.output
 
 
+def test_an_unknown_node_is_a_finding_and_with_a_higher_bar_inconclusive(tmp_path):
+    path = tmp_path / "decode.log"
+    path.write_text("[2026-08-27 10:01:00 TP0] Decode batch. #running-req: 1, #token: 2266\n")
+    result = invoke(path)
+    assert (result.exit_code, result.output.startswith("MEDIUM KVF104")) == (1, True)
+    assert invoke(path, "--fail-on", "high").exit_code == 5
+    assert invoke(path, "--fail-on", "high", "--on-inconclusive", "pass").exit_code == 0
+
+
+def test_what_is_piped_is_not_folded(log, tmp_path):
+    """`kvfence audit … | grep`: the row of a node is one line, whatever COLUMNS says."""
+    far = tmp_path / f"{'a-long-name-of-a-node-' * 6}.log"
+    far.write_text(INCIDENT)
+    lines = invoke(log, far, env={"COLUMNS": "40"}).output.splitlines()
+    rows = [line for line in lines if "64.97" not in line and "681,280" in line and "1,048,576" in line]
+    assert len(rows) == 2
+    assert all("0.65" in row and "too small: 681,280 tokens are less than" in row for row in rows)
+
+
 def test_a_server_over_a_real_socket():
     answers = Answers({"/server_info": SGLANG_INFO, "/v1/models": models("sglang", max_model_len=2048)})
     with over_a_socket(answers) as url:

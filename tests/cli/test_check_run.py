@@ -37,6 +37,8 @@ def test_a_healthy_server_ends_with_no_evidence_and_its_bound(healthy: str, tmp_
     assert result.exit_code == 0, result.output
     assert "no evidence" in result.output
     assert KEY not in result.output + jsonl.read_text()
+    (limits,) = json.loads(jsonl.read_text().splitlines()[0])["limits"]
+    assert limits["requests"] > 0, "the lines say what was allowed"
 
 
 def test_rows_that_are_mixed_up_are_found(tmp_path: Path):

@@ -7,7 +7,8 @@ Rules it keeps:
   flight turned out to cost above their estimate.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from kvfence.check.asks import Ask
 from kvfence.check.reply import Reply
@@ -36,6 +37,15 @@ class Limits:
     bytes: int | None = None
     seconds: float | None = None
     money: float | None = None
+
+    def over(self, other: "Limits") -> "Limits":
+        """Return these limits, and where they say nothing, the other ones."""
+        return Limits(**{**other.told, **self.told})
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Those that are there, by name."""
+        return {one.name: value for one in fields(Limits) if (value := getattr(self, one.name)) is not None}
 
 
 class Budget:

@@ -10,7 +10,7 @@ Rules it keeps:
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 import httpx
 import msgspec
@@ -51,6 +51,10 @@ class Wishes:
     is_plan_only: bool = False
     vault: Vault | None = None
     resumed: Resumed | None = None
+
+    def limits_of(self, target: Target) -> Limits:
+        """What the run of one target may use."""
+        return self.limits.over(target.limits.over(self.profile.limits))
 
 
 async def check_target(
@@ -95,13 +99,14 @@ async def _session(
     asker = with_two_names(client)
     if asker is not client:
         emit(Noted(text=SAID))
-    limits = over(wishes.limits, over(target.limits, wishes.profile.limits))
     return Session(
         client=asker,
         lifeline_client=lifeline,
         known=known,
         book=MarkerBook(),
-        budget=Budget(limits, wishes.price or target.price, used=resumed.used if resumed else Cost()),
+        budget=Budget(
+            wishes.limits_of(target), wishes.price or target.price, used=resumed.used if resumed else Cost()
+        ),
         tenants=asker.tenants,
         emit=emit,
         began_s=began_s,
@@ -137,15 +142,6 @@ async def _rounds(target: Target, wishes: Wishes, session: Session, plan: Plan) 
         if is_over or not plan.chosen or any(one.outcome.verdict in TELLING for one in ended):
             return tuple(all_ended)
         number += 1
-
-
-def over(first: Limits, second: Limits) -> Limits:
-    """Return the first limits, and where they say nothing, the second ones."""
-    values = {
-        one.name: getattr(second if getattr(first, one.name) is None else first, one.name)
-        for one in fields(Limits)
-    }
-    return Limits(**values)
 
 
 def _renaming(emit: Emit, suffix: str) -> Emit:

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
-
 from kvfence.audit import (
     Access,
     Around,
@@ -29,6 +27,7 @@ from kvfence.audit import (
     spec_of,
     write_baseline,
 )
+from kvfence.cli.consoles import output_console
 from kvfence.cli.recorder import Recorder
 from kvfence.protocol.errors import OperatorError
 from kvfence.report import RunEnded, Severity
@@ -66,7 +65,7 @@ def run_audit(flags: Flags) -> int:
     )
     around = Around(os.environ, sys.stdin.buffer)
     before = _figures_of(flags)
-    with Recorder(console=Console(), jsonl=flags.jsonl, baseline=flags.accepted) as recorder:
+    with Recorder(console=output_console(), jsonl=flags.jsonl, baseline=flags.accepted) as recorder:
         audited = asyncio.run(
             audit(
                 deployment,

@@ -30,6 +30,7 @@ from kvfence.check.scenarios import SCENARIOS
 from kvfence.check.target import Target, simple_target
 from kvfence.cli.check_options import Replay, limits_of, price_of, replay_of
 from kvfence.cli.check_view import print_plan
+from kvfence.cli.consoles import output_console
 from kvfence.cli.recorder import Recorder
 from kvfence.protocol.errors import OperatorError
 from kvfence.report import Noted, RunEnded, RunStarted, Severity
@@ -80,7 +81,7 @@ def run_check(flags: Flags) -> int:
     check_places(flags.outputs.values())
     events = Path(flags.resume) if flags.resume else flags.jsonl
     with Recorder(
-        console=Console(),
+        console=output_console(),
         jsonl=events,
         goes_on=flags.resume is not None,
         baseline=flags.baseline,
@@ -115,6 +116,7 @@ async def _check_all(
                 targets=tuple(target.shown for target in targets),
                 seed=wishes.seed,
                 profile=wishes.profile.name,
+                limits=tuple(wishes.limits_of(target).told for target in targets),
             )
         )
     gone: list[str] = []

@@ -4,8 +4,8 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from kvfence.cli.consoles import output_console
 from kvfence.report.explain import code_as_data, codes_as_data, explanation, listing
 
 Name = Annotated[
@@ -20,7 +20,7 @@ def explain_command(code: Name = None, *, as_json: AsJson = False) -> int:
         data = codes_as_data() if code is None else code_as_data(code)
         typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
     elif code is None:
-        Console(highlight=False).print(listing())
+        output_console().print(listing())
     else:
-        Console(highlight=False).print(explanation(code), soft_wrap=True)
+        output_console().print(explanation(code), soft_wrap=True)
     return 0

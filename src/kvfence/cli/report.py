@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from kvfence.cli.consoles import output_console
 from kvfence.cli.endings import ending_well
 from kvfence.report.exit_codes import DEFAULT_FAIL_ON, OnInconclusive
 from kvfence.report.finding import Severity
@@ -60,7 +61,7 @@ def _convert(
         Console(stderr=True).print(f"note: {recorded.cut}", highlight=False, soft_wrap=True)
     if baseline is not None:
         events = tuple(read_baseline(baseline).judge(events, datetime.now(UTC).date()))
-    console = Console()
+    console = output_console()
     if to is Format.TERMINAL and out is None and console.is_terminal:
         print_summary(console, events)
         return 0

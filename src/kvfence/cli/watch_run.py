@@ -21,6 +21,7 @@ from kvfence.check.target import Target, simple_target
 from kvfence.check.watch import Watch, ordinary
 from kvfence.check.watch_metrics import MetricsServer
 from kvfence.check.watch_state import FORMAT, WatchState, exposition
+from kvfence.cli.consoles import output_console
 from kvfence.cli.recorder import Recorder
 from kvfence.protocol.errors import OperatorError
 from kvfence.report import RunStarted
@@ -51,7 +52,7 @@ def run_watch(flags: WatchFlags) -> int:
     state = stored_state(flags.state, target.shown, flags.alpha)
     host, port = address_of(flags.listen)
     scenarios = ordinary(tuple(SCENARIOS.values()))
-    console = Console()
+    console = output_console()
     with (
         MetricsServer(host, port) as metrics,
         Recorder(console=console, jsonl=flags.jsonl, is_long=True) as recorder,

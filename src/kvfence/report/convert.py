@@ -20,7 +20,7 @@ from kvfence.report.junit import junit
 from kvfence.report.sarif import sarif
 from kvfence.report.terminal import print_summary
 
-COLUMNS = 120
+COLUMNS_UNFOLDED = 10_000  # tables are as wide as what they hold: a row is one line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def render(events: tuple[AnyEvent, ...], to: Format, options: Options | None = N
     return RENDERERS[to](events, options or Options())
 
 
-def terminal_text(events: tuple[AnyEvent, ...], columns: int = COLUMNS) -> str:
+def terminal_text(events: tuple[AnyEvent, ...], columns: int = COLUMNS_UNFOLDED) -> str:
     """Return the summary as plain text."""
     out = io.StringIO()
     print_summary(Console(file=out, width=columns, color_system=None), events)

@@ -41,6 +41,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 class RunStarted(Event, frozen=True, kw_only=True, tag="run_started", omit_defaults=False):
     """`tool` is check, audit or watch; `started` is a time of the wall clock, ISO 8601 in UTC.
 
+    `limits`: what each target's run may use, in the order of `targets`: requests, tokens, bytes, seconds and
+    money, of which those without a limit are left out.
     `format` is always written: an older reader has another default.
     """
 
@@ -52,6 +54,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started", omit_defau
     seed: int | None = None
     profile: str | None = None
     budget: Cost | None = None
+    limits: tuple[dict[str, int | float], ...] = ()
     format: int = FORMAT
 
 
