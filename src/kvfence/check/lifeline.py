@@ -5,7 +5,8 @@ Rules it keeps:
 - It fails when a request of it fails, or takes more than five times what it took on the quiet server
   (and more than two seconds: nobody is harmed by a jump from ten milliseconds to sixty).
 - A patient one is for the user's own server, where nobody else waits: there a small request may queue behind
-  the heavy one for twice as long as reading that takes, and half a minute in any case.
+  the heavy one for twice as long as reading that takes, and half a minute in any case. One request is its
+  baseline: nobody is harmed by a limit that is a little off.
 - When it fails, the heavy request is cancelled, which closes its connection. Nothing is sent again. Then it
   looks whether small requests are answered again, for as long as the server may honestly go on reading.
 - After each heavy request one more small one must come back in time before the next thing is asked.
@@ -26,6 +27,7 @@ PERIOD_S = 5.0
 TIMES_BASELINE = 5.0
 FLOOR_S = 2.0
 BASELINE_REQUESTS = 3
+BASELINE_REQUESTS_PATIENT = 1
 RECOVERY_TRIES = 3
 PATIENT_TIMES = 2.0
 PATIENT_S_MIN = 30.0
@@ -53,7 +55,7 @@ class Lifeline:
     async def learn(self) -> None:
         """Measure the quiet server. Raises LifelineFailed when not even that works."""
         times = []
-        for _ in range(BASELINE_REQUESTS):
+        for _ in range(BASELINE_REQUESTS_PATIENT if self._is_patient else BASELINE_REQUESTS):
             number, reply = await self._small(SMALL)
             if not reply.is_answer:
                 raise LifelineFailed(_failed(reply), request=number, when=When.BEFORE)

@@ -31,7 +31,7 @@ from kvfence.check.scenarios.boundary_plan import (
     lengths_for,
     probes_brim,
 )
-from kvfence.check.scenarios.boundary_prompt import ANSWER_TOKENS, Form, LongPrompt, long_prompt
+from kvfence.check.scenarios.boundary_prompt import Form, LongPrompt, long_prompt
 from kvfence.check.scenarios.boundary_reading import Judged, Reading, Yardstick, first_s, judge
 from kvfence.check.scenarios.clock import Clock
 from kvfence.report import Verdict
@@ -106,15 +106,23 @@ async def _probe(
     tokens: int,
     *,
     rounds: int,
-    max_tokens: int = ANSWER_TOKENS,
+    max_tokens: int | None = None,
 ) -> tuple[list[tuple[LongPrompt, Reply]], Yardstick]:
-    """So many probes, all read; the first that is not is confirmed, or asked again, and ends them."""
+    """So many probes, all read; the first that is not is confirmed, or asked again, and ends them.
+
+    `max_tokens` None: as many as its form takes to be recalled.
+    """
     probes: list[tuple[LongPrompt, Reply]] = []
 
     async def ask() -> Judged:
         prompt = _prompt(bench, measured, yard, tokens)
         reply = await ask_long(
-            bench, prompt, tokens=tokens, mark="probe", clock=yard.clock, max_tokens=max_tokens
+            bench,
+            prompt,
+            tokens=tokens,
+            mark="probe",
+            clock=yard.clock,
+            max_tokens=max_tokens or prompt.form.answer_tokens,
         )
         probes.append((prompt, reply))
         return judge(reply, prompt, tokens, yard)
@@ -143,7 +151,14 @@ async def _control_again(bench: Bench, measured: Measured, yard: Yardstick) -> Y
     """A control between two probes: the clock takes its time in, in case the server has become faster."""
     tokens = yard.clock.points[-1][0]
     prompt = _prompt(bench, measured, yard, tokens)
-    reply = await ask_long(bench, prompt, tokens=tokens, mark="control", clock=yard.clock)
+    reply = await ask_long(
+        bench,
+        prompt,
+        tokens=tokens,
+        mark="control",
+        clock=yard.clock,
+        max_tokens=prompt.form.answer_tokens,
+    )
     if not reply.is_answer:
         return yard
     clock = yard.clock.with_points([(tokens, first_s(reply))])

@@ -26,6 +26,7 @@ from kvfence.check.scenarios.boundary_prompt import (
     NEEDLES,
     Form,
     LongPrompt,
+    Recall,
     long_prompt,
     recall_in,
 )
@@ -187,8 +188,18 @@ async def ask_long(
     return await bench.ask(bench.tenants[-1] if mark == "probe" else bench.tenants[0], ask)
 
 
+def _recalled(recalls: list[Recall], form: Form) -> int:
+    """How many controls were recalled."""
+    wanted = RECALLED_MIN if form is Form.LIST else 1
+    return sum(recall.count >= wanted for recall in recalls)
+
+
 async def find_form(bench: Bench, measured: Measured) -> tuple[Yardstick, float]:
-    """Which form this model recalls from the clock's longest length, and how often. Controls alone."""
+    """Which form this model recalls from the clock's longest length, and how often. Controls alone.
+
+    A form that was not recalled once is left for the next one; the last one is asked to its end, so that the
+    clock has its measurements of that length.
+    """
     clock, tokens = measured.clock, measured.clock.points[-1][0]
     forms = [Form.LIST, Form.ECHO] if Need.COMPLETIONS in bench.known.has else [Form.LIST]
     found, share, recalls_all = None, 0.0, False
@@ -199,12 +210,20 @@ async def find_form(bench: Bench, measured: Measured) -> tuple[Yardstick, float]
             prompt = long_prompt(
                 measured.scale.count_for(tokens), form, bench.random, bench.known.counter.count
             )
-            reply = await ask_long(bench, prompt, tokens=tokens, mark="control", clock=clock)
+            reply = await ask_long(
+                bench,
+                prompt,
+                tokens=tokens,
+                mark="control",
+                clock=clock,
+                max_tokens=form.answer_tokens,
+            )
             if reply.is_answer:
                 points.append((tokens, first_s(reply)))
                 recalls.append(recall_in(reply, prompt))
-        wanted = RECALLED_MIN if form is Form.LIST else 1
-        share = sum(recall.count >= wanted for recall in recalls) / CONTROLS
+            if form is not forms[-1] and not _recalled(recalls[-1:], form):
+                break
+        share = _recalled(recalls, form) / CONTROLS
         if share == 1.0:
             found, recalls_all = form, all(recall.count == NEEDLES for recall in recalls)
             break

@@ -22,6 +22,7 @@ from kvfence.check.scenarios.filler import filler, nonce
 
 NEEDLES = 5
 ANSWER_TOKENS = 8
+ECHO_TOKENS = 5  # room for a word of two tokens twice, and one token before it
 # Short words that most tokenizers hold whole; five of them fit an answer of eight tokens.
 _CODES_TEXT = """
     oak fox gem ivy jar kite lamp mint nest owl pear quiz rope seal tent urn vine wolf yarn zinc
@@ -42,6 +43,11 @@ class Form(Enum):
 
     LIST = "five needles"
     ECHO = "the echo of its end"
+
+    @property
+    def answer_tokens(self) -> int:
+        """How long an answer has to be for what it recalls to be seen."""
+        return ANSWER_TOKENS if self is Form.LIST else ECHO_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
