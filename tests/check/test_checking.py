@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from tests.check.fake.app import FakeApp
 from tests.check.fake.server import FakeServer
 from tests.check.fake.setup import Setup
 from tests.check.fake.transport import FakeTransport
@@ -89,7 +90,7 @@ def test_a_run_that_goes_on_leaves_out_what_was_done():
     resumed = Resumed(
         started=STARTED, done=frozenset({"one"}), used=Cost(requests=40), requests=40, at_s=100.0
     )
-    wishes = dataclasses.replace(WISHES, resumed=resumed, limits=Limits(seconds=1_000.0, requests=45))
+    wishes = dataclasses.replace(WISHES, resumed=resumed, limits=Limits(seconds=1_000.0, requests=145))
     ended, events, _ = run(check(wishes))
     assert [one.scenario.name for one in ended] == ["two"]
     (end,) = of(ScenarioEnded, events)
@@ -97,10 +98,43 @@ def test_a_run_that_goes_on_leaves_out_what_was_done():
 
 
 def test_what_was_used_before_counts_in_a_run_that_goes_on():
-    resumed = Resumed(started=STARTED, done=frozenset(), used=Cost(requests=45), requests=45, at_s=0.0)
-    wishes = dataclasses.replace(WISHES, resumed=resumed, limits=Limits(requests=45))
-    ended, _, _ = run(check(wishes))
-    assert {one.outcome.verdict for one in ended} == {Verdict.INCONCLUSIVE, Verdict.NOT_TESTED}
+    """What the probe takes, and one request more than what is left."""
+    alone = len(probe_of(dataclasses.replace(WISHES, is_plan_only=True))[0])
+    for used, verdicts in ((0, {Verdict.NO_EVIDENCE}), (9, {Verdict.INCONCLUSIVE, Verdict.NOT_TESTED})):
+        resumed = Resumed(
+            started=STARTED, done=frozenset(), used=Cost(requests=used), requests=used, at_s=0.0
+        )
+        wishes = dataclasses.replace(WISHES, resumed=resumed, limits=Limits(requests=alone + 9))
+        ended, _, _ = run(check(wishes))
+        assert {one.outcome.verdict for one in ended} == verdicts
+
+
+def probe_of(wishes: Wishes):
+    """The bodies of the requests that a probe sends, and what the check says."""
+    server, seen = FakeServer(Setup()), []
+
+    async def handle(request):
+        seen.append(request.body)
+        return await server.handle(request)
+
+    ended, events, _ = run(check(wishes, apps=FakeApp(handle)))
+    return seen, ended, events
+
+
+def test_the_probes_texts_come_from_the_seed():
+    only = dataclasses.replace(WISHES, is_plan_only=True)
+    first, again = (probe_of(only)[0] for _ in range(2))
+    other, *_ = probe_of(dataclasses.replace(only, seed=8))
+    assert first == again
+    assert first != other
+    assert first
+
+
+def test_the_probes_requests_are_part_of_the_budget():
+    seen, ended, events = probe_of(dataclasses.replace(WISHES, limits=Limits(requests=5)))
+    assert len(seen) == 5
+    assert {one.outcome.verdict for one in ended} == {Verdict.NOT_TESTED}
+    assert any("spent before the server was known" in note.text for note in of(Noted, events))
 
 
 def test_a_soak_goes_round_until_its_hours_are_over():

@@ -59,14 +59,21 @@ class Budget:
 
     def take(self, ask: Ask, prompt_tokens: int, *, at_s: float) -> Cost:
         """Count a request that is about to be sent. Raises BudgetSpent, with nothing counted."""
-        estimate = Cost(
-            requests=1, prompt_tokens=prompt_tokens, completion_tokens=(ask.max_tokens or 0) * ask.n
-        )
-        spent = self._first_spent(self.used + estimate, at_s)
+        # Whoever hangs up after a few chunks is not sent the rest, however much was asked for.
+        most = min(ask.max_tokens or 0, ask.hang_up_after_chunks or ask.max_tokens or 0)
+        estimate = Cost(requests=1, prompt_tokens=prompt_tokens, completion_tokens=most * ask.n)
+        self._take(estimate, at_s)
+        return estimate
+
+    def take_look(self, *, at_s: float) -> None:
+        """Count a request without tokens, such as one for the list of models. Raises BudgetSpent."""
+        self._take(Cost(requests=1), at_s)
+
+    def _take(self, cost: Cost, at_s: float) -> None:
+        spent = self._first_spent(self.used + cost, at_s)
         if spent is not None:
             raise BudgetSpent(spent)
-        self.used += estimate
-        return estimate
+        self.used += cost
 
     def settle(self, estimate: Cost, reply: Reply) -> Cost:
         """Correct what was taken by what the server says was used; return that."""

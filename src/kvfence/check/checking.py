@@ -3,11 +3,13 @@
 Rules it keeps:
 - First the capability probe, then the plan with its costs, then the scenarios; with `is_plan_only` nothing
   after the plan.
+- The budget holds for the probe, too; its texts come from the seed, like those of the scenarios.
 - Everything is said as events, each at once. The exit code is judged from them, by the caller.
 - The lifeline has a client, and so connections, of its own.
 """
 
 import asyncio
+import random
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -15,12 +17,15 @@ from dataclasses import dataclass, field, replace
 import httpx
 import msgspec
 
+from kvfence.check.asks import TIMEOUT_S
 from kvfence.check.bench import Session
 from kvfence.check.budget import Budget, Limits, Price
 from kvfence.check.capability import probe
 from kvfence.check.client import HttpClient
+from kvfence.check.counted import Counted
 from kvfence.check.credentials import Redactor
 from kvfence.check.evidence import Vault
+from kvfence.check.known import Known
 from kvfence.check.markers import MarkerBook
 from kvfence.check.plan import Plan, make_plan
 from kvfence.check.profiles import Profile
@@ -28,7 +33,9 @@ from kvfence.check.resume import Resumed
 from kvfence.check.run import Run
 from kvfence.check.scenario import Hazard, Scenario
 from kvfence.check.shared_key import SAID, with_two_names
+from kvfence.check.stops import BudgetSpent
 from kvfence.check.target import Target
+from kvfence.check.tokens import by_bytes
 from kvfence.check.verdicts import Ended
 from kvfence.report import AnyEvent, Cost, Noted, Verdict
 
@@ -69,7 +76,9 @@ async def check_target(
 ) -> tuple[Ended, ...]:
     """Check one target. Raises TargetUnreachable or CredentialsRefused when the probe gets nowhere."""
     client = HttpClient(target, run=wishes.run_id, redactor=redactor, transport=transport)
-    lifeline = HttpClient(target, run=wishes.run_id, redactor=redactor, transport=transport)
+    # The lifeline's limits are what it has measured, whatever else requests are given here.
+    prompt = replace(target, request_timeout_s=TIMEOUT_S)
+    lifeline = HttpClient(prompt, run=wishes.run_id, redactor=redactor, transport=transport)
     try:
         session = await _session(target, wishes, client, lifeline, emit)
         plan = make_plan(
@@ -94,7 +103,9 @@ async def _session(
     """Probe the target, and lay out what all scenarios share."""
     resumed = wishes.resumed
     began_s = asyncio.get_running_loop().time() - (resumed.at_s if resumed else 0.0)
-    known = await probe(client, target, emit, is_brief=wishes.profile.is_short and not wishes.only)
+    price = wishes.price or target.price
+    budget = Budget(wishes.limits_of(target), price, used=resumed.used if resumed else Cost())
+    known = await _known(target, wishes, Counted(client, budget, began_s=began_s), emit)
     lifeline.adopt(client.manner)
     asker = with_two_names(client)
     if asker is not client:
@@ -104,14 +115,27 @@ async def _session(
         lifeline_client=lifeline,
         known=known,
         book=MarkerBook(),
-        budget=Budget(
-            wishes.limits_of(target), wishes.price or target.price, used=resumed.used if resumed else Cost()
-        ),
+        budget=budget,
         tenants=asker.tenants,
         emit=emit,
         began_s=began_s,
         requests=resumed.requests if resumed else 0,
     )
+
+
+async def _known(target: Target, wishes: Wishes, client: Counted, emit: Emit) -> Known:
+    """Probe the target. A budget that does not hold the probe holds no scenario: none is tested."""
+    # A run that goes on asks anew what caches may know from its first part.
+    part = wishes.resumed.requests if wishes.resumed else 0
+    rng = random.Random(f"{wishes.seed}/probe/{part}")  # noqa: S311 -- it must come again by its seed
+    is_brief = wishes.profile.is_short and not wishes.only
+    try:
+        return await probe(client, target, emit, rng=rng, is_brief=is_brief)
+    except BudgetSpent as spent:
+        why = f"the budget was spent before the server was known: {spent}"
+        emit(Noted(text=why, is_warning=True))
+        model = target.model or "an unknown model"
+        return Known(model=model, has=frozenset(), counter=by_bytes(), untestable=why)
 
 
 async def _rounds(target: Target, wishes: Wishes, session: Session, plan: Plan) -> tuple[Ended, ...]:
