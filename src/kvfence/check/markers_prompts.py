@@ -34,13 +34,20 @@ def copying_endpoint(known: Known) -> Endpoint:
     return Endpoint.COMPLETIONS if Need.COMPLETIONS in known.has else Endpoint.CHAT
 
 
-def prompts_for(marker: Marker, endpoint: Endpoint, *, lines: int = PLANT_LINES) -> MarkerPrompts:
-    """Prompts around one marker. `lines` is how often `plant` says it: about 17 tokens a line."""
+def prompts_for(
+    marker: Marker, endpoint: Endpoint, *, lines: int = PLANT_LINES, lead: int = 0
+) -> MarkerPrompts:
+    """Prompts around one marker. `lines` is how often `plant` says it: about 17 tokens a line.
+
+    `lead` of its last words stand before the first line of `plant`: so prompts of the same lines end at
+    different places of a page.
+    """
     line = f"{marker.text}\n"
+    led = " ".join(marker.text.split()[-lead:]) + "\n" if lead else ""
     if endpoint is Endpoint.COMPLETIONS:
-        return MarkerPrompts(plant=line * lines, quote=line * QUOTE_LINES)
+        return MarkerPrompts(plant=led + line * lines, quote=line * QUOTE_LINES)
     order = "Repeat exactly: "
-    return MarkerPrompts(plant=order + line * lines, quote=order + line * _CHAT_QUOTE_LINES)
+    return MarkerPrompts(plant=order + led + line * lines, quote=order + line * _CHAT_QUOTE_LINES)
 
 
 def bait_for(endpoint: Endpoint) -> str:

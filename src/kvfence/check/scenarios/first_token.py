@@ -2,7 +2,7 @@
 
 The first token often travels by another way than the pages (a slot beside the transfer, a row of the last
 prefill step). What is looked for is an answer that begins with the word of another request in flight,
-whatever it goes on with.
+whatever it goes on with. Where a short prompt's pages never came, it begins with what stood there.
 
 Rules it keeps: words come back right one at a time first; two swaps are a leak, one is inconclusive.
 """
@@ -108,7 +108,7 @@ SCENARIO = Scenario(
     name="first-token",
     what="sixteen requests at once, each with a forced first token of its own",
     hazard=Hazard.ORDINARY,
-    classes=("control-slot-reuse", "row-mixup"),
+    classes=("control-slot-reuse", "row-mixup", "false-completion"),
     oracle="an answer that begins with the word of another request in flight, twice",
     control="the same words asked one at a time",
     codes=("KVF217",),

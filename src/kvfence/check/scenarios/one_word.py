@@ -3,6 +3,9 @@
 Rules it keeps: the same words, one request at a time, come first. A word of another request that was in
 flight counts as foreign; twice, and never one at a time, is a leak. A word that is merely missing is none:
 batching may change what a model says, but not into a word that stands in no prompt of its own.
+
+What it sees of a hand-over that was called complete and was not: a prompt this short is a page or two. Where
+they never came, the word that stands there is that of whoever had them last.
 """
 
 from dataclasses import dataclass
@@ -172,7 +175,7 @@ SCENARIO = Scenario(
     name="one-word",
     what="four one-word tasks at once, each with a word of its own",
     hazard=Hazard.ORDINARY,
-    classes=("row-mixup", "response-misroute", "control-slot-reuse"),
+    classes=("row-mixup", "response-misroute", "control-slot-reuse", "false-completion"),
     oracle="a word of another request that was in flight, twice, and never when asked one at a time",
     control="the same words asked one at a time, before and after",
     codes=("KVF212", "KVF206"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from kvfence.check.asks import Ask
 from kvfence.check.known import Known
-from kvfence.check.markers import Marker, is_shown
+from kvfence.check.markers import WORDS, Marker, is_shown
 from kvfence.check.markers_prompts import (
     PLANT_LINES,
     QUOTE_TOKENS,
@@ -82,10 +82,10 @@ def tenant_at(bench: Bench, index: int) -> str:
     return bench.tenants[index % len(bench.tenants)]
 
 
-def quote_of(bench: Bench, marker: Marker, *, mark: str, lines: int | None = None) -> Ask:
-    """A request whose answer should be its own marker; `lines` makes it longer than it must be."""
+def quote_of(bench: Bench, marker: Marker, *, mark: str, lines: int | None = None, lead: int = 0) -> Ask:
+    """A request whose answer should be its own marker; `lines` and `lead` words make it longer."""
     endpoint = copying_endpoint(bench.known)
-    prompts = prompts_for(marker, endpoint, lines=lines or PLANT_LINES)
+    prompts = prompts_for(marker, endpoint, lines=lines or PLANT_LINES, lead=lead)
     return Ask(
         prompt=prompts.quote if lines is None else prompts.plant,
         mark=mark,
@@ -109,17 +109,27 @@ async def quote_serially(bench: Bench, count: int = CONTROLS) -> Tally:
     return tally
 
 
-async def quote_wave(bench: Bench, tally: Tally, *, at_once: int = AT_ONCE, cancels: bool = False) -> None:
+async def quote_wave(
+    bench: Bench, tally: Tally, *, at_once: int = AT_ONCE, cancels: bool = False, mark: str = "probe"
+) -> None:
     """Quoting requests at once, of different lengths; some are hung up on in the middle of their answer."""
     asks = []
     for index in range(at_once):
         marker = bench.mint(tenant_at(bench, index))
         lines = bench.random.randint(PLANT_LINES // 2, LINES_MAX)
-        ask = quote_of(bench, marker, mark="probe", lines=lines)
+        # Not whole lines alone: the last page of a prompt is full to another place each time.
+        ask = quote_of(bench, marker, mark=mark, lines=lines, lead=bench.random.randrange(WORDS))
         if cancels and bench.random.random() < CANCELLED_SHARE:
             ask = hanging_up(bench, ask)
         asks.append((tenant_at(bench, index), ask, marker))
     await ask_all(bench, asks, tally)
+
+
+async def quote_as_waves_do(bench: Bench, tally: Tally, count: int) -> None:
+    """More of the serial control, in the shapes of a wave."""
+    for _ in range(count):
+        await asyncio.sleep(PAUSE_S)
+        await quote_wave(bench, tally, at_once=1, mark="control")
 
 
 async def ask_all(bench: Bench, asks: Iterable[tuple[str, Ask, Marker]], tally: Tally) -> None:
