@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from tests.check.fake.app import FakeApp
+from tests.check.fake.clock import Clock
 from tests.check.fake.server import FakeServer
 from tests.check.fake.setup import Setup
 from tests.check.fake.transport import FakeTransport
@@ -23,6 +24,7 @@ from kvfence.report import CapabilityLearned, Cost, Noted, RunStarted, ScenarioE
 
 CALM = Outcome(verdict=Verdict.NO_EVIDENCE, why="quiet", opportunities=30, sensitivity=1.0, co_residence=1.0)
 WISHES = Wishes(profile=QUICK, seed=7, run_id="r1")
+SLOW = dataclasses.replace(WISHES, limits=Limits(seconds=7_200))
 STARTED = RunStarted(tool="check", version="0", run="r1", started="", targets=("t",), seed=7, profile="quick")
 
 
@@ -34,11 +36,13 @@ def asking(name: str, outcome: Outcome = CALM):
     return dataclasses.replace(scenario(name, is_in_quick=True), run=ask)
 
 
-async def check(wishes: Wishes = WISHES, *, scenarios=None, tenants=("a",), apps=None, plans=None, **setup):
+async def check(
+    wishes: Wishes = WISHES, *, scenarios=None, tenants=("a",), apps=None, plans=None, target=None, **setup
+):
     events: list = []
     server = FakeServer(Setup(**setup))
     ended = await check_target(
-        fake_target(*tenants),
+        target or fake_target(*tenants),
         wishes,
         scenarios or (asking("one"), asking("two")),
         events.append,
@@ -164,3 +168,23 @@ def test_one_of_several_targets_is_named_behind_its_scenarios():
     emit(ScenarioEnded(scenario="one", verdict=Verdict.LEAK, why=""))
     emit(Noted(text="hello"))
     assert (events[0].scenario, events[1].text) == ("one at fake", "hello")
+
+
+@pytest.mark.parametrize(("request_timeout_s", "is_answer"), [(60.0, False), (300.0, True)])
+def test_a_slow_target_is_given_longer(request_timeout_s: float, is_answer: bool):
+    """A server that takes two minutes for a prompt of a word."""
+    replies: list = []
+
+    async def long(bench):
+        replies.append(await bench.ask("a", Ask(prompt="rain", prompt_tokens=1, max_tokens=1)))
+        return CALM
+
+    scenarios = (dataclasses.replace(scenario("one", is_in_quick=True), run=long),)
+    target = dataclasses.replace(fake_target("a"), request_timeout_s=request_timeout_s)
+    slow = Clock(a_s=100.0)
+    try:
+        run(check(scenarios=scenarios, target=target, clock=slow, wishes=SLOW))
+    except TargetUnreachable:
+        assert not is_answer
+    else:
+        assert [reply.is_answer for reply in replies] == [is_answer]

@@ -214,6 +214,21 @@ def test_a_failure_within_the_time_that_reading_takes_is_marked(expected_s, when
     assert failed.value.when is when
 
 
+@pytest.mark.parametrize(("patience", "since"), [(1.0, Since.SILENT), (5.0, Since.SLOW)])
+def test_a_server_that_is_given_longer_is_slow_where_another_is_silent(patience: float, since: Since):
+    small = Small(0.1, 0.1, 0.1, 200.0)
+
+    async def go():
+        lifeline = Lifeline(small, patience=patience)
+        await lifeline.learn()
+        await lifeline.beside(Heavy(1.0)())
+
+    with pytest.raises(LifelineFailed) as failed:
+        run(go())
+    assert failed.value.since is since
+    assert [ask.timeout_s for ask in small.asked] == [60 * patience] * 3 + [FLOOR_S] * 3 + [60 * patience]
+
+
 def test_a_budget_that_is_spent_while_it_looks_again_takes_nothing_back():
     small = Small(0.1, 0.1, 0.1, 50.0)
 

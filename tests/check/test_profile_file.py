@@ -38,6 +38,7 @@ proxy = "http://proxy:3128"
 nodes = ["http://10.0.0.1:30000", "http://10.0.0.2:30000/v1"]
 hook = ["./restart-prefill", "--now"]
 lease_s = 480
+request_timeout_s = 300
 pin = { "X-SMG-Routing-Key" = "one" }
 
 [target.budget]
@@ -97,6 +98,7 @@ def test_everything_that_a_profile_may_say(folder):
     assert production.proxy == "http://proxy:3128"
     assert production.hook == ("./restart-prefill", "--now")
     assert production.lease_s == 480
+    assert (production.request_timeout_s, own.request_timeout_s) == (300, 60)
     assert production.nodes == ("http://10.0.0.1:30000/v1", "http://10.0.0.2:30000/v1")
     assert production.pin == {"X-SMG-Routing-Key": "one"}
     assert production.place == Place(path=str(folder / "targets.toml"), line=2)
@@ -110,7 +112,7 @@ def test_everything_that_a_profile_may_say(folder):
     assert own.is_own_server
     assert own.allowed == frozenset(Hazard)
     assert own.tenant_names == ("anonymous",)
-    assert own.place.line == 39
+    assert own.place.line == 40
     assert redactor.redact("key-of-tenant-a chocolate-chips blue") == "[redacted] [redacted] blue"
     assert "key-of-tenant" not in repr(production)
 

@@ -12,7 +12,10 @@ from tests.check.fake.setup import Setup
 from tests.check.fake.threaded import served
 from typer.testing import CliRunner
 
+from kvfence.check.credentials import Redactor
 from kvfence.cli.app import app
+from kvfence.cli.check_run import Flags, targets_of
+from kvfence.report.exit_codes import DEFAULT_FAIL_ON, OnInconclusive
 
 FAST = Clock(a_s=0.001, b_s=0.0, step_s=0.001)
 KEY = "sk-a-very-secret-key-of-anna"
@@ -131,3 +134,44 @@ def test_wrong_flags_are_said_before_the_first_request(words: tuple[str, ...], s
 def test_the_help_reads_in_one_screen():
     result = kvfence("check", "--help", env={"COLUMNS": "100"})
     assert len(result.output.splitlines()) <= 45
+
+
+def test_the_request_timeout_is_every_targets(tmp_path: Path):
+    profile = tmp_path / "targets.toml"
+    profile.write_text('[[target]]\nurl = "http://a"\n[[target]]\nurl = "http://b"\nrequest_timeout_s = 90\n')
+    flags = flags_of(targets=profile)
+    assert [target.request_timeout_s for target in targets_of(flags, {}, Redactor())] == [60, 90]
+    flags = flags_of(targets=profile, request_timeout_s=300.0)
+    assert [target.request_timeout_s for target in targets_of(flags, {}, Redactor())] == [300, 300]
+
+
+def flags_of(**changed: object) -> Flags:
+    """The flags of a command without any, but for these."""
+    flags: dict[str, object] = {
+        "url": None,
+        "profile": "quick",
+        "hours": None,
+        "key_names": (),
+        "has_two_tenants": False,
+        "targets": None,
+        "model": None,
+        "allowed": (),
+        "only": (),
+        "is_plan_only": False,
+        "budget": [],
+        "price": None,
+        "seed": None,
+        "replay": None,
+        "resume": None,
+        "is_own_server": False,
+        "request_timeout_s": None,
+        "jsonl": None,
+        "outputs": {},
+        "evidence": "markers",
+        "evidence_to": None,
+        "evidence_days": 30,
+        "baseline": None,
+        "fail_on": DEFAULT_FAIL_ON,
+        "on_inconclusive": OnInconclusive.TELL,
+    }
+    return Flags(**(flags | changed))

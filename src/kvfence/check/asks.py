@@ -7,6 +7,8 @@ fields, headers and path that the target's dialect knows.
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
+TIMEOUT_S = 60.0  # of an ordinary request, unless the target is given longer
+
 
 @unique
 class Endpoint(StrEnum):
@@ -25,6 +27,7 @@ class Ask:
     the field out. `hang_up_after_s` and `hang_up_after_chunks` end the request from our side by closing its
     connection. `mark` says in reports what the request was for: "probe", "control", "filler", …
     `node` is one of the target's direct addresses, where the request must go to exactly that one.
+    `timeout_s` is what a usual server is given; a target that is given longer lengthens it by as much.
     `is_heavy`: its prompt is long; one such request is in flight at a time, beside the lifeline.
     """
 
@@ -43,7 +46,7 @@ class Ask:
     is_heavy: bool = False
     extra_body: dict[str, object] = field(default_factory=dict)
     extra_headers: dict[str, str] = field(default_factory=dict)
-    timeout_s: float = 60.0
+    timeout_s: float = TIMEOUT_S
     expected_s: float | None = None  # how long an honest server may take to read it, where that is known
     hang_up_after_s: float | None = None
     hang_up_after_chunks: int | None = None

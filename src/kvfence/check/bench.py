@@ -64,7 +64,9 @@ class LiveBench:
         self._size = size
         self._random = random.Random(f"{seed}/{scenario}")  # noqa: S311 -- it must come again by its seed
         self._markers: list[Marker] = []
-        self._lifeline = Lifeline(self._small, is_patient=session.known.is_own_server)
+        self._lifeline = Lifeline(
+            self._small, is_patient=session.known.is_own_server, patience=session.known.patience
+        )
         self._in_flight: set[asyncio.Future[Reply]] = set()
 
     @property

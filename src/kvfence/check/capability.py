@@ -23,7 +23,6 @@ from kvfence.check.client import ProbingClient
 from kvfence.check.coresidence import settle
 from kvfence.check.known import Known, Need, TokenCounter
 from kvfence.check.probing import (
-    PROBE_S_MAX,
     CredentialsRefused,
     Probing,
     TargetError,
@@ -122,6 +121,7 @@ class _Steps:
             models=reached.models,
             hook=probing.target.hook or None,
             lease_s=probing.target.lease_s,
+            patience=probing.target.patience,
             co_residence=None if residence is None else residence.share,
         )
 
@@ -134,7 +134,7 @@ class _Steps:
         target = self._probing.target
         is_one_server = target.address.is_loopback and not target.nodes
         if self._probing.is_late:
-            self._probing.say(name, None, f"not asked: the probe's {PROBE_S_MAX:g} s were over")
+            self._probing.say(name, None, f"not asked: the probe's {self._probing.s_max:g} s were over")
         elif self._is_brief and (name in NOT_IN_BRIEF or (name == "co_residence" and is_one_server)):
             self._probing.say(name, None, "not asked: the profile is a short one")
         else:

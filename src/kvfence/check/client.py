@@ -154,7 +154,7 @@ class HttpClient:
         """Send one request and read its answer; see Client."""
         manner = self._manner
         bounds = Bounds(
-            timeout_s=ask.timeout_s,
+            timeout_s=ask.timeout_s * self._target.patience,
             hang_up_after_s=ask.hang_up_after_s,
             hang_up_after_chunks=ask.hang_up_after_chunks,
         )

@@ -37,7 +37,8 @@ class Known:
     """What is known of one model at one endpoint.
 
     `noise_floor_s` is the spread of TTFT among equal short requests on the quiet server. `untestable` says
-    why no scenario would be about this model, where that is so.
+    why no scenario would be about this model, where that is so. `patience` is how many times longer
+    than usual requests are waited for.
     """
 
     model: str
@@ -54,6 +55,7 @@ class Known:
     models: tuple[str, ...] = ()  # all names in the server's list, adapters too
     hook: tuple[str, ...] | None = None  # a command of the user's that breaks a path, and mends it
     lease_s: float | None = None  # how long prefill keeps a hand-off, as the profile says it
+    patience: float = 1.0
     co_residence: float | None = None  # how often one tenant's repeats met what the first left; None: unknown
 
     @property

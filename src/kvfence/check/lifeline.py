@@ -18,7 +18,7 @@ import statistics
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from kvfence.check.asks import Ask
+from kvfence.check.asks import TIMEOUT_S, Ask
 from kvfence.check.reply import Reply
 from kvfence.check.stops import BudgetSpent, LifelineFailed, Since, When
 from kvfence.protocol.errors import unreachable
@@ -31,32 +31,39 @@ BASELINE_REQUESTS_PATIENT = 1
 RECOVERY_TRIES = 3
 PATIENT_TIMES = 2.0
 PATIENT_S_MIN = 30.0
-TIMEOUT_S = 60.0  # of one small request, when nothing is known yet, and of the last one that is tried
 
 SMALL = Ask(
     prompt="Count from one to twelve in words.",
     mark="lifeline",
     max_tokens=16,
     prompt_tokens=24,
-    timeout_s=TIMEOUT_S,
+    timeout_s=TIMEOUT_S,  # when nothing is known yet, and of the last one that is tried
 )
 
 
 class Lifeline:
-    """Guards heavy requests. `small` sends one small request and returns its reply and its number."""
+    """Guards heavy requests. `small` sends one small request and returns its reply and its number.
+
+    `patience` is how many times longer than usual this server is waited for.
+    """
 
     def __init__(
-        self, small: Callable[[Ask], Awaitable[tuple[int, Reply]]], *, is_patient: bool = False
+        self,
+        small: Callable[[Ask], Awaitable[tuple[int, Reply]]],
+        *,
+        is_patient: bool = False,
+        patience: float = 1.0,
     ) -> None:
         self._small = small
         self._is_patient = is_patient
+        self._patience = patience
         self.limit_s: float | None = None
 
     async def learn(self) -> None:
         """Measure the quiet server. Raises LifelineFailed when not even that works."""
         times = []
         for _ in range(BASELINE_REQUESTS_PATIENT if self._is_patient else BASELINE_REQUESTS):
-            number, reply = await self._small(SMALL)
+            number, reply = await self._small(_given(TIMEOUT_S * self._patience))
             if not reply.is_answer:
                 raise LifelineFailed(_failed(reply), request=number, when=When.BEFORE)
             times.append(reply.total_s)
@@ -97,7 +104,7 @@ class Lifeline:
         """Until when a small request may be late: on somebody else's server it may not be."""
         if not self._is_patient:
             return began_s
-        return began_s + max(PATIENT_TIMES * (expected_s or 0.0), PATIENT_S_MIN)
+        return began_s + max(PATIENT_TIMES * (expected_s or 0.0), PATIENT_S_MIN * self._patience)
 
     async def _watch(self, patient_until_s: float) -> LifelineFailed:
         """Ask until a small request fails, and return that. Ended by being cancelled."""
@@ -120,7 +127,7 @@ class Lifeline:
             tries += 1
         if failed is None:
             return Since.IN_TIME, None
-        is_answered = await self._tried(TIMEOUT_S) is None
+        is_answered = await self._tried(TIMEOUT_S * self._patience) is None
         return Since.SLOW if is_answered else Since.SILENT, failed
 
     @property
@@ -131,13 +138,17 @@ class Lifeline:
 
     async def _tried(self, limit_s: float) -> LifelineFailed | None:
         """One small request. What was wrong with it, None if it was answered in time."""
-        number, reply = await self._small(dataclasses.replace(SMALL, timeout_s=limit_s))
+        number, reply = await self._small(_given(limit_s))
         if not reply.is_answer:
             return LifelineFailed(_failed(reply), request=number)
         if reply.total_s <= limit_s:
             return None
         what = f"a request for 16 tokens took {reply.total_s:.1f} s; {limit_s:.1f} s were the limit"
         return LifelineFailed(what, request=number)
+
+
+def _given(timeout_s: float) -> Ask:
+    return dataclasses.replace(SMALL, timeout_s=timeout_s)
 
 
 def _now_s() -> float:

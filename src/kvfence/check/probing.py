@@ -61,9 +61,14 @@ class Probing:
         return asyncio.get_running_loop().time() - self.began_s
 
     @property
+    def s_max(self) -> float:
+        """How long the whole probe may take."""
+        return PROBE_S_MAX * self.target.patience
+
+    @property
     def is_late(self) -> bool:
         """Whether the probe's time is over: what is left of it is not learned."""
-        return self.at_s > PROBE_S_MAX
+        return self.at_s > self.s_max
 
     def say(self, name: str, value: float | str | bool | None, how: str) -> None:  # noqa: FBT001
         """Say what was learned, and how. None: it could not be."""

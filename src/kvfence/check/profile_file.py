@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from kvfence.check.asks import Endpoint
+from kvfence.check.asks import TIMEOUT_S, Endpoint
 from kvfence.check.budget import Limits, Price
 from kvfence.check.credentials import (
     DEFAULT_TTL_S,
@@ -140,6 +140,7 @@ def _target(fields: Fields, around: Around) -> Target:
         nodes=fields.take("nodes", _addresses) or (),
         hook=fields.take("hook", texts) or (),
         lease_s=fields.take("lease_s", amount),
+        request_timeout_s=fields.take("request_timeout_s", amount) or TIMEOUT_S,
         pin=dict(_headers(fields, "pin", around)),
         warnings=(*warnings_of(address, tenants), *around.warnings),
         place=fields.place,

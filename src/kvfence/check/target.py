@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 
-from kvfence.check.asks import Endpoint
+from kvfence.check.asks import TIMEOUT_S, Endpoint
 from kvfence.check.budget import Limits, Price
 from kvfence.check.credentials import (
     Credential,
@@ -101,7 +101,8 @@ class Target:
 
     `nodes` are addresses of workers that can be asked directly, prefill before decode; `hook` is a command of
     the user's that breaks a path of the server and mends it; `lease_s` is how long its prefill keeps a
-    hand-off, where the user knows; `place` is where the profile names it.
+    hand-off, where the user knows; `request_timeout_s` is how long an ordinary request may take; `place` is
+    where the profile names it.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Target:
     nodes: tuple[str, ...] = ()
     hook: tuple[str, ...] = ()
     lease_s: float | None = None
+    request_timeout_s: float = TIMEOUT_S
     pin: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     place: Place | None = None
@@ -128,6 +130,11 @@ class Target:
     def tenant_names(self) -> tuple[str, ...]:
         """Names of the tenants, in order."""
         return tuple(tenant.name for tenant in self.tenants)
+
+    @property
+    def patience(self) -> float:
+        """How many times longer than usual everything is waited for here."""
+        return self.request_timeout_s / TIMEOUT_S
 
     @property
     def shown(self) -> str:

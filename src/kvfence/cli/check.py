@@ -46,6 +46,10 @@ ResumeFrom = Annotated[
     Path | None, typer.Option("--resume", metavar="FILE", help="Go on with the run in these JSON lines.")
 ]
 OwnServer = Annotated[bool, typer.Option("--own-server", help="Idle and yours: exact tests are allowed.")]
+RequestTimeout = Annotated[
+    float | None,
+    typer.Option("--request-timeout", metavar="SECONDS", min=1, help="How long one may take: 60."),
+]
 Lines = Annotated[Path | None, typer.Option("--jsonl", metavar="FILE", help="Keep every event.")]
 AsJson = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Report as one document.")]
 AsSarif = Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="For code scanning.")]
@@ -88,6 +92,7 @@ def check_command(
     replay: ReplayId = None,
     resume: ResumeFrom = None,
     own_server: OwnServer = False,
+    request_timeout: RequestTimeout = None,
     jsonl: Lines = None,
     json: AsJson = None,
     sarif: AsSarif = None,
@@ -123,6 +128,7 @@ def check_command(
             replay=replay,
             resume=resume,
             is_own_server=own_server,
+            request_timeout_s=request_timeout,
             jsonl=jsonl,
             outputs={to: path for to, path in outputs.items() if path is not None},
             evidence=evidence,

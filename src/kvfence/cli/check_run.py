@@ -62,6 +62,7 @@ class Flags:
     replay: str | None
     resume: Path | None
     is_own_server: bool
+    request_timeout_s: float | None
     jsonl: Path | None
     outputs: Mapping[Format, Path]
     evidence: str
@@ -166,7 +167,9 @@ def targets_of(flags: Flags, environ: Mapping[str, str], redactor: Redactor) -> 
             "a run over several targets cannot be gone on with: check the others by their URL"
         )
     if flags.is_own_server:
-        return tuple(replace(target, is_own_server=True) for target in targets)
+        targets = tuple(replace(target, is_own_server=True) for target in targets)
+    if flags.request_timeout_s is not None:
+        targets = tuple(replace(target, request_timeout_s=flags.request_timeout_s) for target in targets)
     return targets
 
 
