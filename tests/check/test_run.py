@@ -18,7 +18,7 @@ from kvfence.check.plan import Chosen, Left, Plan
 from kvfence.check.reply import Failure, Reply
 from kvfence.check.run import Run
 from kvfence.check.scenario import Bench, Hazard, Outcome, Scenario, Sighting, Size
-from kvfence.check.stops import LifelineFailed, Since, When
+from kvfence.check.stops import BudgetSpent, LifelineFailed, Since, When
 from kvfence.report import Cost, FindingMade, Noted, ScenarioEnded, ScenarioStarted, Severity, Verdict
 
 CALM = Outcome(verdict=Verdict.NO_EVIDENCE, why="quiet", opportunities=30, sensitivity=1.0, co_residence=0.5)
@@ -196,6 +196,24 @@ def test_a_spent_budget_ends_the_run_and_nothing_passes():
     assert outcomes["greedy"].verdict is Verdict.INCONCLUSIVE
     assert outcomes["after"].verdict is Verdict.NOT_TESTED
     assert session.budget.used.requests == 2
+
+
+def test_what_a_scenario_had_seen_when_the_budget_was_spent_is_told():
+    async def asks(bench: Bench) -> Outcome:
+        for _ in range(3):
+            try:
+                await bench.ask("anna", Ask(prompt="hi"))
+            except BudgetSpent as spent:
+                spent.so_far = dataclasses.replace(CALM, verdict=Verdict.SUSPECT, sightings=(SIGHTING,))
+                raise
+        return CALM
+
+    outcomes, events, _ = run(
+        play(doing("greedy", asks), ending_with("after", CALM), limits=Limits(requests=2))
+    )
+    assert outcomes["greedy"].verdict is Verdict.SUSPECT
+    assert len(of(FindingMade, events)) == 1
+    assert outcomes["after"].verdict is Verdict.NOT_TESTED
 
 
 def test_what_was_not_chosen_is_told_with_its_reason():

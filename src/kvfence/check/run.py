@@ -87,7 +87,7 @@ class Run:
                 f"the lifeline failed in {scenario.name}: only ordinary requests are sent from there on"
             )
         except BudgetSpent as spent:
-            outcome = Outcome(verdict=Verdict.INCONCLUSIVE, why=f"{spent}")
+            outcome = spent.so_far or Outcome(verdict=Verdict.INCONCLUSIVE, why=f"{spent}")
             stop = f"the run's budget was spent: {spent}"
         used = Cost(
             requests=session.budget.used.requests - before.requests,

@@ -1,4 +1,5 @@
-"""What ends a scenario, or the whole run, from within a request. Scenarios let all of these pass.
+"""What ends a scenario, or the whole run, from within a request. Scenarios let all of these pass; a spent
+budget takes along what a scenario had seen and not yet confirmed.
 
     StopRun
     ├── ForeignMarkerSeen   somebody else's words came back: the run ends, with what to do
@@ -14,6 +15,7 @@ from enum import Enum, unique
 from kvfence.check.asks import Ask
 from kvfence.check.markers import Hit
 from kvfence.check.reply import Reply
+from kvfence.check.scenario import Outcome
 
 
 class StopRun(Exception):  # noqa: N818 -- it stops a run, and is no error
@@ -65,7 +67,11 @@ class LifelineFailed(StopRun):
 
 
 class BudgetSpent(StopRun):
-    """The run has used what it was given."""
+    """The run has used what it was given. `so_far` is what the scenario comes to without the rest."""
+
+    def __init__(self, what: str, so_far: Outcome | None = None) -> None:
+        super().__init__(what)
+        self.so_far = so_far
 
 
 def first_stop(group: BaseExceptionGroup[BaseException]) -> StopRun | None:

@@ -7,6 +7,7 @@ from tests.check.scripted_bench import EVERYTHING, ScriptedBench, count_words, p
 from kvfence.check.known import Need, TokenCounter
 from kvfence.check.scenario import Size
 from kvfence.check.scenarios.boundary import SCENARIO
+from kvfence.check.stops import BudgetSpent
 from kvfence.report import Severity, Verdict
 
 M = 1_048_576
@@ -43,6 +44,36 @@ class TestTheIncident:
         marks = [sent.ask.mark for sent in bench.asked]
         assert marks[-4:] == ["probe", "control", "probe", "probe"]
         assert [sent.ask.is_heavy for sent in bench.asked[-3:]] == [False, True, True]
+
+    @pytest.mark.parametrize("more", [0, 1, 2])
+    def test_a_budget_that_is_spent_before_it_is_confirmed_leaves_it_suspect(self, more):
+        server, probed = LongServer(pool=2_048, fate="place"), []
+
+        def script(sent):
+            if len(probed) > more:
+                raise BudgetSpent("no more")
+            if probed or sent.ask.mark == "probe":
+                probed.append(sent)
+            return server(sent)
+
+        with pytest.raises(BudgetSpent) as spent:
+            play(SCENARIO, ScriptedBench(script, known=plain_known(context_tokens=server.context)))
+        outcome = spent.value.so_far
+        assert outcome.verdict is Verdict.SUSPECT
+        assert (only(outcome).code, only(outcome).severity) == ("KVF203", Severity.MEDIUM)
+        assert only(outcome).what.endswith("not confirmed: no more")
+
+    def test_a_budget_that_is_spent_before_anything_was_seen_leaves_nothing(self):
+        server = LongServer()
+
+        def script(sent):
+            if sent.ask.mark == "probe":
+                raise BudgetSpent("no more")
+            return server(sent)
+
+        with pytest.raises(BudgetSpent) as spent:
+            play(SCENARIO, ScriptedBench(script, known=plain_known(context_tokens=server.context)))
+        assert spent.value.so_far is None
 
     def test_a_model_that_follows_no_instruction_echoes(self):
         outcome, _ = boundary(LongServer(pool=2_048, fate="place", recalls=False))

@@ -5,8 +5,9 @@ just below the context, which lies in every band that is wider, and, in longer r
 brim; (4) the edge, only if it is asked for; (5) between probes the connection is closed, and the lifeline has
 to come back.
 
-Rules it keeps: what looks unread or cut is confirmed twice, after a control at the clock's longest length. It
-needs no foreign text: an answer that came too fast and recalls nothing is the incident.
+Rules it keeps: what looks unread or cut is confirmed twice, after a control at the clock's longest length;
+where the budget does not hold that, it is suspect. It needs no foreign text: an answer that came too fast and
+recalls nothing is the incident.
 """
 
 from dataclasses import replace
@@ -22,7 +23,7 @@ from kvfence.check.scenarios.boundary_measure import (
     learn_context,
     measure_clock,
 )
-from kvfence.check.scenarios.boundary_outcome import outcome_of, refusal
+from kvfence.check.scenarios.boundary_outcome import outcome_of, refusal, unconfirmed
 from kvfence.check.scenarios.boundary_plan import (
     BRIM_TOKENS,
     CONFIRMATIONS,
@@ -34,6 +35,7 @@ from kvfence.check.scenarios.boundary_plan import (
 from kvfence.check.scenarios.boundary_prompt import Form, LongPrompt, long_prompt
 from kvfence.check.scenarios.boundary_reading import Judged, Reading, Yardstick, first_s, judge
 from kvfence.check.scenarios.clock import Clock
+from kvfence.check.stops import BudgetSpent
 from kvfence.report import Verdict
 
 _SUSPICIOUS = (Reading.UNREAD, Reading.TRUNCATED)
@@ -134,11 +136,16 @@ async def _probe(
     if last.reading is Reading.UNCLEAR and last.recall is not None:
         last = await ask()  # a weak model forgets now and then
     if last.reading in _SUSPICIOUS:
-        yard = await _control_again(bench, measured, yard)
-        for _ in range(CONFIRMATIONS):
-            last = await ask()
-            if last.reading is Reading.HUNG:
-                break
+        seen = [(judge(reply, prompt, tokens, yard), reply) for prompt, reply in probes]
+        try:
+            yard = await _control_again(bench, measured, yard)
+            for _ in range(CONFIRMATIONS):
+                last = await ask()
+                if last.reading is Reading.HUNG:
+                    break
+        except BudgetSpent as spent:
+            spent.so_far = unconfirmed(seen, tokens, yard, f"{spent}")
+            raise
     return probes, yard
 
 

@@ -6,6 +6,7 @@ advertised context is exposed, never a leak. "No evidence" says how sure a place
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kvfence.check.reply import Reply
 from kvfence.check.scenario import Outcome, Sighting
@@ -50,6 +51,18 @@ def outcome_of(probes: Sequence[tuple[Judged, Reply]], sent: int, context: int, 
         why = f"the answer to {sent:,} tokens says nothing: {last.why}"
         return Outcome(verdict=Verdict.INCONCLUSIVE, why=why, opportunities=len(probes))
     return _calm([one for one, _ in probes], sent, context, yard)
+
+
+def unconfirmed(probes: Sequence[tuple[Judged, Reply]], sent: int, yard: Yardstick, why: str) -> Outcome:
+    """What was seen once, where `why` says that nothing could confirm it: suspect, and never forgotten."""
+    last, _ = probes[-1]
+    band = _band(last.reading, [last], probes, sent, yard)
+    what = f"{band.why}; not confirmed: {why}"
+    sightings = tuple(
+        replace(sighting, severity=Severity.MEDIUM, what=what, subject_key=f"{last.reading}-unconfirmed")
+        for sighting in band.sightings
+    )
+    return replace(band, verdict=Verdict.SUSPECT, why=what, sightings=sightings)
 
 
 def refusal(reply: Reply, sent: int, context: int, why: str) -> Outcome:
