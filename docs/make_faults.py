@@ -8,6 +8,7 @@ is up to date (exit 1 when it is not). A test does the same, and measures some c
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -15,9 +16,13 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, DATA = ROOT / "docs" / "faults.md", ROOT / "docs" / "faults.json"
-sys.path[:0] = [str(ROOT / "src")]
+CHECKED = ROOT / "docs" / "check_faults.json"  # docs/make_check.py's
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from kvfence.faults import CATALOGUE, Fault, Layer, faulty_decisions  # noqa: E402 -- runs from anywhere
+from tests.check.engine_sizes import BLIND, faults_outside  # noqa: E402 -- runs from anywhere
+from tests.check.kept import Data, read_data  # noqa: E402
+
+from kvfence.faults import CATALOGUE, Fault, Layer, faulty_decisions  # noqa: E402
 from kvfence.simulation.matrix import (  # noqa: E402
     POISON_FAULT,
     control,
@@ -56,7 +61,9 @@ Then each layer was switched on alone, over those same seeds.
 - **explorer**: found by breadth-first exploration, in the scope named, within the number of steps named.
 - **simulator**: found in ordinary weather with every layer on that does not hide the fault; the median
   number of seeds that it takes. A layer of the fence that speaks in a deployment is a finding, too.
-- **outside check**: not applicable yet.
+- **outside check**: found by `kvfence check` on real processes, in n of m runs, by the scenario named; *on a
+  fake* where no real process was measured yet, and a fake server has the same fault. What each run was, and
+  what is known of those that found nothing: [check_faults.md](check_faults.md).
 """
 
 
@@ -122,10 +129,24 @@ def caught_by(entry: dict[str, Any]) -> list[str]:
     return caught + (["simulator"] if entry["simulator"]["found"] else [])
 
 
-def cell_of(fault: Fault, entry: dict[str, Any], layer: Layer) -> str:
+def outside(name: str, checked: Data) -> str:
+    """The cell of the check from outside: real processes where they were measured, else a fake."""
+    real = checked["engine"].get(name, {})
+    place, columns = ("", real) if real else (" on a fake", checked["fake"].get(name, {}))
+    seeds = {seed for runs in columns.values() for seed in runs}
+    found = [(seed, run) for runs in columns.values() for seed, run in runs.items() if run["found"]]
+    if not seeds:
+        return "·"
+    if not found:
+        return f"missed{place}"
+    by = Counter(run["found"] for _, run in found).most_common(1)[0][0]
+    return f"caught {len({seed for seed, _ in found})}/{len(seeds)}{place}: {by}"
+
+
+def cell_of(fault: Fault, entry: dict[str, Any], layer: Layer, checked: Data) -> str:
     """One cell in words."""
     if layer is Layer.OUTSIDE:
-        return "·"
+        return outside(fault.name, checked)
     if layer is Layer.EXPLORER:
         found = entry.get("explorer")
         if not found:
@@ -143,10 +164,12 @@ def cell_of(fault: Fault, entry: dict[str, Any], layer: Layer) -> str:
 
 def page(data: dict[str, Any]) -> str:
     """Return the whole page."""
-    return "\n".join([HEAD.format(wanted=LEAKS_WANTED, most=LEAK_SEEDS_MAX), *_table(data), *_notes(data)])
+    checked = read_data(CHECKED)
+    head = HEAD.format(wanted=LEAKS_WANTED, most=LEAK_SEEDS_MAX)
+    return "\n".join([head, *_table(data, checked), *_out_of_sight(checked), *_notes(data)])
 
 
-def _table(data: dict[str, Any]) -> Iterator[str]:
+def _table(data: dict[str, Any], checked: Data) -> Iterator[str]:
     names = " | ".join(layer.value for layer in COLUMNS)
     yield f"| fault | harm | {names} |"
     yield "| --- " * (2 + len(COLUMNS)) + "|"
@@ -154,8 +177,23 @@ def _table(data: dict[str, Any]) -> Iterator[str]:
         entry = data["faults"][name]
         harm = entry["harm"]
         shown = f"{', '.join(harm['kinds'])} ({harm['tried']})" if harm["seeds"] else "not shown"
-        cells = " | ".join(cell_of(CATALOGUE[name], entry, layer) for layer in COLUMNS)
+        cells = " | ".join(cell_of(CATALOGUE[name], entry, layer, checked) for layer in COLUMNS)
         yield f"| `{name}` | {shown} | {cells} |"
+
+
+def _out_of_sight(checked: Data) -> Iterator[str]:
+    """Why a fault has no cell of the check from outside."""
+    yield ""
+    yield "## Out of sight"
+    yield ""
+    yield "Not tried by the check from outside:"
+    yield ""
+    yield from (f"- `{name}`: {why}." for name, why in BLIND.items())
+    world = [name for name, fault in CATALOGUE.items() if not fault.runs_on_engine]
+    yield f"- {', '.join(f'`{name}`' for name in world)}: real nodes do not get there by themselves."
+    left = [name for name in faults_outside() if outside(name, checked) == "·"]
+    if left:
+        yield f"- not measured yet: {', '.join(f'`{name}`' for name in left)}."
 
 
 def _notes(data: dict[str, Any]) -> Iterator[str]:

@@ -20,7 +20,10 @@ LONG_PAGES = (*TIGHT, "--page-tokens", "64")
 
 SIZES: dict[str, tuple[str, ...]] = {
     "rejected-continues/incident": BAND,
-    "rejected-continues/admission-unchecked": BAND,
+    # What fits is computed: so little of a prompt that its time alone tells.
+    "rejected-continues/admission-unchecked": (
+        *("--context", "2048", "--prefill-pool-tokens", "640", "--decode-pool-tokens", "4096"),
+    ),
     "rejected-continues/split-state": BAND,
     "rejected-continues/recompute-outgrows-pool": (
         *("--context", "1024", "--prefill-pool-tokens", "1024", "--decode-pool-tokens", "2048"),

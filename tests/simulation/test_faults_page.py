@@ -35,6 +35,19 @@ def test_the_page_is_up_to_date(script):
     assert (ROOT / "docs" / "faults.md").read_text(encoding="utf-8") == script.page(DATA)
 
 
+def test_the_check_from_outside_is_shown_as_it_was_measured(script):
+    name = "row-mixup/shifted-tables"
+    found, lost = {"found": "marker-sweep"}, {"found": None}
+    fakes = {name: {"one-word": {"0": lost, "1": lost}, "quick": {"1": found}}}
+    nothing = {"engine": {}, "fake": {}}
+    assert script.outside(name, nothing) == "·"
+    assert script.outside(name, {**nothing, "fake": fakes}) == "caught 1/2 on a fake: marker-sweep"
+    real = {**nothing, "fake": fakes, "engine": {name: {"its scenarios": {"0": found, "1": lost}}}}
+    assert script.outside(name, real) == "caught 1/2: marker-sweep"
+    real["engine"][name]["its scenarios"] = {"0": lost}
+    assert script.outside(name, real) == "missed"
+
+
 def test_every_fault_was_measured_and_is_caught_by_two_layers(script):
     assert list(DATA["faults"]) == list(CATALOGUE)
     lacking = [name for name, entry in DATA["faults"].items() if len(script.caught_by(entry)) < 2]
