@@ -3,8 +3,9 @@
 import pytest
 
 from kvfence.check.scenarios import SCENARIOS
-from kvfence.check.unseen import LIMITS, ROOT_CLASSES, UNSEEN, said_of, seen_by
+from kvfence.check.unseen import ROOT_CLASSES, UNSEEN, said_of, seen_by
 from kvfence.faults import CATALOGUE
+from kvfence.report.root_causes import LIMITS
 
 
 def test_the_classes_are_those_of_the_catalogue_of_faults_and_more():

@@ -141,7 +141,11 @@ def test_an_audit_shows_nodes_pairs_and_where_figures_were_read():
 
 def test_parts_without_content_are_left_out():
     checker = checked(html_report(QUIET))
-    assert [name for name in checker.ids if not name.startswith("finding")] == ["scenarios", "notes"]
+    assert [name for name in checker.ids if not name.startswith("finding")] == [
+        "scenarios",
+        "causes",
+        "notes",
+    ]
     assert "boundary interrupted" in re.sub(r"\s+", " ", words_of(html_report(INTERRUPTED)))
 
 

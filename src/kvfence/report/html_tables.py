@@ -7,6 +7,7 @@ from kvfence.report.digest import Digest, Story
 from kvfence.report.events import FindingMade, NodeRead
 from kvfence.report.html_markup import Markup, element, facts, joined, table, text
 from kvfence.report.plain import counted, figure
+from kvfence.report.root_causes import looked_for
 
 
 def tag(words: str) -> Markup:
@@ -109,6 +110,19 @@ def _scenario_row(story: Story) -> tuple[Markup, ...]:
         requests,
         text(ended.control or ""),
     )
+
+
+def root_causes_table(digest: Digest) -> Markup:
+    """Each root cause with who looked for it in this run, and what of it stays out of sight from outside."""
+    rows = []
+    for looked in looked_for(digest):
+        who = [
+            element("div", text(f"{scenario}: "), tag(verdict.value)) for scenario, verdict in looked.verdicts
+        ]
+        rows.append(
+            (text(looked.root), joined(who) if who else text("nobody in this run"), text(looked.limit))
+        )
+    return table(("class", "looked for by", "what stays out of sight"), rows)
 
 
 def capabilities_table(digest: Digest) -> Markup:

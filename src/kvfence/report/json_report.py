@@ -13,6 +13,7 @@ import msgspec
 from kvfence.report.codes import CODES
 from kvfence.report.digest import Digest, Story
 from kvfence.report.events import AnyEvent, FindingMade
+from kvfence.report.root_causes import looked_for
 
 FORMAT = 1
 
@@ -38,6 +39,7 @@ def document(digest: Digest) -> dict[str, object]:
         "summary": _summary(digest),
         "findings": [_finding(made) for made in digest.findings],
         "scenarios": [_scenario(story) for story in digest.scenarios],
+        "root_causes": _root_causes(digest) if digest.scenarios else [],
         "nodes": [_data(node) for node in digest.nodes],
         "pairs": [_data(pair) for pair in digest.pairs],
         "capabilities": [_data(capability) for capability in digest.capabilities],
@@ -78,6 +80,18 @@ def _scenario(story: Story) -> dict[str, object]:
     if story.ended is None:
         return {"scenario": story.name, "verdict": None, "why": "interrupted", "requests": len(story.answers)}
     return {**_data(story.ended), "requests": len(story.answers)}
+
+
+def _root_causes(digest: Digest) -> list[dict[str, object]]:
+    """Each class with the scenarios that looked for it, and what of it nobody sees from outside."""
+    return [
+        {
+            "class": looked.root,
+            "looked": {scenario: verdict.value for scenario, verdict in looked.verdicts},
+            "out_of_sight": looked.limit,
+        }
+        for looked in looked_for(digest)
+    ]
 
 
 def _data(struct: msgspec.Struct) -> dict[str, object]:

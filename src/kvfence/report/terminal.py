@@ -17,6 +17,7 @@ from kvfence.report.digest import Digest, Story
 from kvfence.report.events import AnyEvent, FindingMade, NodeRead
 from kvfence.report.finding import Severity, Verdict
 from kvfence.report.plain import counted, figure, listed, plain
+from kvfence.report.root_causes import looked_for
 
 FINDINGS_SHOWN_MAX = 10
 STYLES = {
@@ -171,9 +172,18 @@ def _last_lines(digest: Digest) -> Iterator[Text]:
         yield Text("interrupted: the run has no end; what it saw until then is above", "magenta")
     else:
         yield Text(f"exit {digest.ended.exit_code}: {plain(digest.ended.why)}")
+    if digest.scenarios:
+        yield Text(_looked(digest), "dim")
     codes = dict.fromkeys(made.finding.code for made in digest.open_findings)
     if codes:
         yield Text(f"kvfence explain CODE says what to do: {listed(codes)}", "dim")
+
+
+def _looked(digest: Digest) -> str:
+    causes = looked_for(digest)
+    seen = sum(bool(cause.verdicts) for cause in causes)
+    where = "which scenario looked for each, and what stays out of sight, is in --html and --json"
+    return f"root causes: {seen} of {len(causes)} looked for; {where}"
 
 
 def _table(*headings: str, right: tuple[str, ...] = ()) -> Table:
