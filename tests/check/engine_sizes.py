@@ -14,9 +14,11 @@ TIGHT = ("--context", "2048", "--pool-tokens", "2560")
 BAND = ("--context", "2048", "--prefill-pool-tokens", "1328", "--decode-pool-tokens", "4096")
 # Prefill takes many steps, so that there is a middle of it to leave in, or to be late in.
 CHUNKED = (*TIGHT, "--chunk-tokens", "64")
-# A transfer goes through a socket, and is behind what the control plane says of it.
-SLOW_TRANSFER = (*TIGHT, "--transport", "tcp", "--transfer-batch-bytes", str(64 << 20))
-LONG_PAGES = (*TIGHT, "--page-tokens", "64")
+# A short prompt is one page: where its last page is wrong, all of it is.
+ONE_PAGE = ("--context", "2048", "--pool-tokens", "4096", "--page-tokens", "256")
+# A transfer goes through a socket, page by long page, behind what the control plane says of it. Prompts wait
+# for pages, so that one is given away as soon as it is free.
+SLOW_TRANSFER = ("--context", "2048", "--pool-tokens", "2048", "--page-tokens", "256", "--transport", "tcp")
 
 SIZES: dict[str, tuple[str, ...]] = {
     "rejected-continues/incident": BAND,
@@ -28,8 +30,8 @@ SIZES: dict[str, tuple[str, ...]] = {
     "rejected-continues/recompute-outgrows-pool": (
         *("--context", "1024", "--prefill-pool-tokens", "1024", "--decode-pool-tokens", "2048"),
     ),
-    "false-completion/short-transfer": LONG_PAGES,
-    "false-completion/whole-claimed": LONG_PAGES,
+    "false-completion/short-transfer": ONE_PAGE,
+    "false-completion/whole-claimed": ONE_PAGE,
     "false-completion/done-before-written": SLOW_TRANSFER,
     "false-completion/failed-write-counts": (*SLOW_TRANSFER, "--posting-timeout-s", "0.01"),
     "transfer-outlives-pages/free-on-deadline": (*CHUNKED, "--lease-timeout-s", "0.5"),
@@ -55,8 +57,9 @@ ALSO: dict[str, tuple[str, ...]] = {
     "transfer-outlives-pages/sources-freed-early": ("marker-sweep",),
     "transfer-outlives-pages/closed-before-quiet": ("marker-sweep",),
 }
-# They want something that a deployment of ours has not: a command that breaks it, a hand-off in the open.
-OUT_OF_PLACE = frozenset(("fault-injection", "stale-handoff"))
+# Two want something that a deployment of ours has not: a command that breaks it, a hand-off in the open. And
+# the default model fails the third one's control: it does not choose rightly from a short prompt either.
+OUT_OF_PLACE = frozenset(("fault-injection", "stale-handoff", "long-recall"))
 # What is exposed and not leaked is a finding for these alone.
 EXPOSING = (Harm.REUSE, Harm.STALL, Harm.DOUBLE)
 
