@@ -65,6 +65,18 @@ def test_a_fault_is_found_and_its_healthy_twin_is_not(fault):
     assert twin.scenario is None
 
 
+@pytest.mark.parametrize(("band", "verdict"), [(0, None), (4, "unread")])
+def test_a_band_of_four_tokens_is_found_by_deep(band, verdict):
+    tokens = 8_192
+    setup = Setup(
+        context_tokens=tokens,
+        prefill_tokens=tokens - band,
+        pool_tokens=12_288,
+        faults=("rejected-continues/placeholder",),
+    )
+    assert play(setup, seed=3, profile="deep", only=("boundary",)).verdict == verdict
+
+
 def test_the_incident_is_found_by_quick_within_half_a_minute():
     played = play(setup_for("rejected-continues/placeholder"), seed=4, profile="quick")
     assert played.verdict in {"leak", "unread"}

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from kvfence.check.reply import Reply
 from kvfence.check.scenario import Bench, Hazard, Outcome, Scenario
+from kvfence.check.scenarios.boundary_brim import Brim
 from kvfence.check.scenarios.boundary_edge import locate_edge
 from kvfence.check.scenarios.boundary_measure import (
     Measured,
@@ -88,16 +89,19 @@ async def _at_the_brim(
 ) -> Outcome:
     """The longest prompt of all, with one token to come: it lies in bands of a few tokens.
 
-    A refusal says nothing here: many servers keep a few tokens back, and a count may be off by one.
+    A refusal to the end says nothing here: many servers keep a few tokens back.
     """
     tokens = context - BRIM_TOKENS
-    probes, yard = await _probe(bench, measured, yard, tokens, rounds=1, max_tokens=BRIM_TOKENS)
+    brim = Brim(context)
+    probes, yard = await _probe(bench, measured, yard, tokens, rounds=1, brim=brim)
     judged = [(judge(reply, prompt, tokens, yard), reply) for prompt, reply in probes]
     at_brim = outcome_of(judged, tokens, context, yard)
     if at_brim.verdict in {Verdict.UNREAD, Verdict.TRUNCATED, Verdict.HANG}:
         return at_brim
-    last = judged[-1][0]
-    note = f"{tokens:,} tokens with {BRIM_TOKENS} to come: {last.reading} ({last.why})"
+    last, reply = judged[-1]
+    counted = reply.usage.prompt_tokens
+    said = "" if counted is None else f", {counted:,} by the server's count"
+    note = f"{tokens:,} tokens with {BRIM_TOKENS} to come{said}: {last.reading} ({last.why})"
     return replace(outcome, notes=(*outcome.notes, note))
 
 
@@ -108,24 +112,17 @@ async def _probe(
     tokens: int,
     *,
     rounds: int,
-    max_tokens: int | None = None,
+    brim: Brim | None = None,
 ) -> tuple[list[tuple[LongPrompt, Reply]], Yardstick]:
-    """So many probes, all read; the first that is not is confirmed, or asked again, and ends them.
-
-    `max_tokens` None: as many as its form takes to be recalled.
-    """
+    """So many probes, all read; the first that is not is confirmed, or asked again, and ends them."""
     probes: list[tuple[LongPrompt, Reply]] = []
 
     async def ask() -> Judged:
-        prompt = _prompt(bench, measured, yard, tokens)
-        reply = await ask_long(
-            bench,
-            prompt,
-            tokens=tokens,
-            mark="probe",
-            clock=yard.clock,
-            max_tokens=max_tokens or prompt.form.answer_tokens,
-        )
+        if brim is None:
+            prompt = _prompt(bench, measured, yard, tokens)
+            reply = await _ask(bench, prompt, tokens, yard, mark="probe")
+        else:
+            prompt, reply = await brim.ask(bench, measured, yard)
         probes.append((prompt, reply))
         return judge(reply, prompt, tokens, yard)
 
@@ -149,6 +146,13 @@ async def _probe(
     return probes, yard
 
 
+async def _ask(bench: Bench, prompt: LongPrompt, tokens: int, yard: Yardstick, *, mark: str) -> Reply:
+    """Ask for as many tokens as its form takes to be recalled."""
+    return await ask_long(
+        bench, prompt, tokens=tokens, mark=mark, clock=yard.clock, max_tokens=prompt.form.answer_tokens
+    )
+
+
 def _prompt(bench: Bench, measured: Measured, yard: Yardstick, tokens: int) -> LongPrompt:
     count = measured.scale.count_for(tokens)
     return long_prompt(count, yard.form or Form.LIST, bench.random, bench.known.counter.count)
@@ -158,14 +162,7 @@ async def _control_again(bench: Bench, measured: Measured, yard: Yardstick) -> Y
     """A control between two probes: the clock takes its time in, in case the server has become faster."""
     tokens = yard.clock.points[-1][0]
     prompt = _prompt(bench, measured, yard, tokens)
-    reply = await ask_long(
-        bench,
-        prompt,
-        tokens=tokens,
-        mark="control",
-        clock=yard.clock,
-        max_tokens=prompt.form.answer_tokens,
-    )
+    reply = await _ask(bench, prompt, tokens, yard, mark="control")
     if not reply.is_answer:
         return yard
     clock = yard.clock.with_points([(tokens, first_s(reply))])

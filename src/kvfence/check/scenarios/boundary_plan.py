@@ -14,6 +14,7 @@ from kvfence.report import Cost
 
 MARGIN_TOKENS = 512
 BRIM_TOKENS = 1  # what is left for the answer to the longest prompt of all
+BRIM_REFUSALS = 6  # by which the longest prompt is shortened until it is not refused
 CLOCK_RUNS = 3
 CLOCK_LENGTHS = 4
 CONTROLS = 2  # of each form
@@ -112,9 +113,9 @@ def probes_brim(size: Size) -> bool:
 def _brim_cost(context: int, lengths: Lengths) -> Cost:
     probes = 1 + CONFIRMATIONS
     return Cost(
-        requests=probes + CONFIRMATIONS,
-        prompt_tokens=probes * context + CONFIRMATIONS * lengths.control,
-        completion_tokens=probes * BRIM_TOKENS + CONFIRMATIONS * ANSWER_TOKENS,
+        requests=probes + BRIM_REFUSALS + CONFIRMATIONS,
+        prompt_tokens=(probes + BRIM_REFUSALS) * context + CONFIRMATIONS * lengths.control,
+        completion_tokens=(probes + BRIM_REFUSALS) * BRIM_TOKENS + CONFIRMATIONS * ANSWER_TOKENS,
         seconds=2 * plan_s(context) + CONFIRMATIONS * plan_s(lengths.control) + WAIT_S,
     )
 

@@ -12,7 +12,7 @@ Rules it keeps:
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, unique
 from itertools import pairwise
 
@@ -59,6 +59,12 @@ class LongPrompt:
     words: tuple[str, ...]
     tokens: int
 
+    def shorter_by(self, tokens: int) -> "LongPrompt":
+        """The same without so many of its spare words, which stand last before its end."""
+        at = self.text.rindex(_PAD * tokens)
+        text = self.text[:at] + self.text[at + len(_PAD * tokens) :]
+        return replace(self, text=text, tokens=self.tokens - tokens)
+
     def ask(
         self,
         *,
@@ -104,21 +110,32 @@ class Recall:
         return ", ".join(marks[one] for one in self.seen)
 
 
-def long_prompt(tokens: int, form: Form, rng: random.Random, count: Callable[[str], int]) -> LongPrompt:
-    """A prompt of at most `tokens` tokens by the counter, and close to them."""
+def long_prompt(
+    tokens: int, form: Form, rng: random.Random, count: Callable[[str], int], *, spare: int = 0
+) -> LongPrompt:
+    """A prompt of at most `tokens` tokens by the counter, and close to them.
+
+    `spare` of them are words of one token each that may be left out again.
+    """
+    tokens -= spare
     if form is Form.ECHO:
         word = rng.choice(_CODES)
         head, tail = nonce(rng), "\n\n" + " ".join([word] * _ECHOES)
         body = filler(max(tokens - count(head + tail) - 2, 0), rng, count)
         text = _padded(f"{head} {body}", tail, tokens, count)
-        return LongPrompt(text, form, (word,), count(text))
+        return _with_spare(LongPrompt(text, form, (word,), count(text)), tail, spare)
     words = tuple(rng.sample(_CODES, NEEDLES))
     lines = [f"\nCode word {number} is {word}.\n" for number, word in zip(_NUMBERS, words, strict=True)]
     head = nonce(rng)
     fixed = count("".join((head, *lines, _QUESTION))) + NEEDLES + 2
     body = filler(max(tokens - fixed, 0), rng, count)
     text = _padded(f"{head}{_between(body, lines)}", _QUESTION, tokens, count)
-    return LongPrompt(text, form, words, count(text))
+    return _with_spare(LongPrompt(text, form, words, count(text)), _QUESTION, spare)
+
+
+def _with_spare(prompt: LongPrompt, tail: str, spare: int) -> LongPrompt:
+    text = f"{prompt.text.removesuffix(tail)}{_PAD * spare}{tail}"
+    return replace(prompt, text=text, tokens=prompt.tokens + spare)
 
 
 def recall_in(reply: Reply, prompt: LongPrompt) -> Recall:
