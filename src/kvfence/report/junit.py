@@ -48,11 +48,11 @@ def junit(
         "errors": str(sum(case.error is not None for case in cases)),
         "skipped": str(sum(case.skipped is not None for case in cases)),
     }
-    name = f"kvfence {digest.started.tool}"
-    suite = ET.Element("testsuite", {"name": name, "time": _seconds(digest.last_s)} | counts)
-    suite.set("timestamp", digest.started.started.removesuffix("Z").partition("+")[0])
+    tool = plain(digest.started.tool)
+    suite = ET.Element("testsuite", {"name": f"kvfence {tool}", "time": _seconds(digest.last_s)} | counts)
+    suite.set("timestamp", plain(digest.started.started).removesuffix("Z").partition("+")[0])
     suite.set("hostname", listed(digest.started.targets))
-    suite.extend(_case_element(case, f"kvfence.{digest.started.tool}") for case in cases)
+    suite.extend(_case_element(case, f"kvfence.{tool}") for case in cases)
     ET.SubElement(suite, "system-out").text = plain(digest.headline)
     root = ET.Element("testsuites")
     root.append(suite)
