@@ -1,8 +1,12 @@
 """Going on with an interrupted run."""
 
-import pytest
+import dataclasses
 
-from kvfence.check.resume import resumed_from
+import pytest
+from tests.check.to_fake import fake_target
+
+from kvfence.check.resume import check_same_profile, check_same_target, resumed_from
+from kvfence.check.target import Address
 from kvfence.protocol.errors import OperatorError
 from kvfence.report import Answered, Cost, RunEnded, RunStarted, ScenarioEnded, Verdict
 
@@ -58,3 +62,20 @@ def test_it_goes_on_behind_what_has_a_verdict():
 def test_what_cannot_be_gone_on_with_says_why(events: tuple, words: str):
     with pytest.raises(OperatorError, match=words):
         resumed_from(events)
+
+
+RESUMED = resumed_from((STARTED, ANSWERED))
+
+
+def test_the_same_target_and_profile_go_on():
+    target = dataclasses.replace(fake_target("a"), address=Address(base=STARTED.targets[0]))
+    check_same_target(RESUMED, (target,))
+    check_same_profile(RESUMED, STARTED.profile, "quick")
+    check_same_profile(RESUMED, "quick", "quick")
+
+
+def test_another_target_or_profile_is_refused():
+    with pytest.raises(OperatorError, match=r"that run is about .*, not about http"):
+        check_same_target(RESUMED, (fake_target("a"),))
+    with pytest.raises(OperatorError, match="leave out --profile deep"):
+        check_same_profile(RESUMED, "deep", "quick")

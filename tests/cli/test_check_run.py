@@ -78,6 +78,26 @@ def test_an_interrupted_run_is_gone_on_with(healthy: str, tmp_path: Path):
     assert [event["event"] for event in events].count("run_ended") == 1
 
 
+def test_a_run_is_gone_on_with_as_it_was_begun(healthy: str, tmp_path: Path):
+    """Another seed, another profile, another target, and a run that is over: each is refused."""
+    path = tmp_path / "run.jsonl"
+    assert kvfence("check", healthy, "--only", "one-word", "--jsonl", path).exit_code in {0, 5}
+    whole = path.read_text()
+    over = kvfence("check", healthy, "--resume", path)
+    path.write_text("".join(whole.splitlines(keepends=True)[:-1]) + '{"event":"run_en')
+    refused = {
+        over: "that run came to its end",
+        kvfence("check", healthy, "--resume", path, "--seed", 8): "leave out --seed",
+        kvfence("check", healthy, "--resume", path, "--profile", "deep"): "leave out --profile deep",
+        kvfence("check", "http://127.0.0.1:9", "--resume", path): "that run is about",
+    }
+    for result, words in refused.items():
+        assert (result.exit_code, words in result.output) == (2, True), result.output
+    assert kvfence("check", healthy, "--only", "one-word", "--resume", path).exit_code in {0, 5}
+    assert path.read_text().count('"run_ended"') == 1
+    assert "run_en\n" not in path.read_text()
+
+
 def test_every_report_is_written(healthy: str, tmp_path: Path):
     outputs = {name: tmp_path / f"report.{name}" for name in ("json", "sarif", "junit", "html")}
     flags = [word for name, path in outputs.items() for word in (f"--{name}", path)]

@@ -106,6 +106,22 @@ def test_a_run_goes_on_in_its_file_after_a_line_that_was_cut_off(tmp_path):
     assert read_events(path).events == QUIET
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_file_is_written_by_one_run_at_a_time(goes_on, tmp_path):
+    path = tmp_path / "run.jsonl"
+    with JsonLinesWriter.to(path) as writer:
+        writer.write(QUIET[0])
+        with pytest.raises(OperatorError, match="is being written by another run"):
+            JsonLinesWriter.to(path, goes_on=goes_on)
+    assert read_events(path).events == QUIET[:1], "it was not emptied"
+    JsonLinesWriter.to(path, goes_on=goes_on).close()
+
+
+def test_two_runs_in_one_file_are_refused(tmp_path):
+    with pytest.raises(OperatorError, match="more than one run"):
+        parse_events(as_lines((*QUIET, *QUIET)).encode(), "both.jsonl")
+
+
 def test_a_place_that_cannot_be_written_or_read_is_an_operators_error(tmp_path):
     with pytest.raises(OperatorError, match="cannot write"):
         JsonLinesWriter.to(tmp_path / "nowhere" / "run.jsonl")

@@ -7,6 +7,7 @@ used of the budget stays used. A scenario that was interrupted begins anew, with
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kvfence.check.target import Target
 from kvfence.protocol.errors import OperatorError
 from kvfence.report import Answered, AnyEvent, Cost, RunEnded, RunStarted, ScenarioEnded, Verdict
 
@@ -47,6 +48,25 @@ def resumed_from(events: Iterable[AnyEvent]) -> Resumed:
         requests=max((answer.request for answer in answers), default=0),
         at_s=max((event.at_s for event in events), default=0.0),
     )
+
+
+def check_same_target(resumed: Resumed, targets: Iterable[Target]) -> None:
+    """Raise OperatorError where the run was about another address: verdicts of two servers are no one run."""
+    wanted, were = tuple(target.shown for target in targets), resumed.started.targets
+    if wanted != were:
+        raise OperatorError(
+            f"that run is about {', '.join(were)}, not about {', '.join(wanted)}: name the same, or "
+            "begin a new run"
+        )
+
+
+def check_same_profile(resumed: Resumed, named: str, default: str) -> None:
+    """Raise OperatorError where another profile is named than the run's; the default is nobody's wish."""
+    if named not in (default, resumed.started.profile):
+        raise OperatorError(
+            f"that run has the profile {resumed.started.profile}: leave out --profile {named}, or "
+            "begin a new run"
+        )
 
 
 def _used(answer: Answered) -> Cost:

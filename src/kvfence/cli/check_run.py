@@ -24,7 +24,7 @@ from kvfence.check.evidence import Vault, check_recipient
 from kvfence.check.plan import check_names
 from kvfence.check.profile_file import read_profile
 from kvfence.check.profiles import profile_named
-from kvfence.check.resume import Resumed, resumed_from
+from kvfence.check.resume import Resumed, check_same_profile, check_same_target, resumed_from
 from kvfence.check.scenario import Hazard
 from kvfence.check.scenarios import SCENARIOS
 from kvfence.check.target import Target, simple_target
@@ -40,6 +40,7 @@ from kvfence.report.formats import Format
 from kvfence.report.jsonl import read_events
 
 SEEDS = 1 << 32
+DEFAULT_PROFILE = "quick"  # as the flag has it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,8 @@ def run_check(flags: Flags) -> int:
     redactor = Redactor()
     targets = targets_of(flags, os.environ, redactor)
     wishes = wishes_of(flags)
+    if wishes.resumed is not None:
+        check_same_target(wishes.resumed, targets)
     check_names(wishes.only, SCENARIOS.values())
     check_places(flags.outputs.values())
     events = Path(flags.resume) if flags.resume else flags.jsonl
@@ -200,6 +203,8 @@ def _check_together(flags: Flags, resumed: Resumed | None, replay: Replay | None
         raise OperatorError("--resume goes on with a run, --replay begins a part of one again: choose")
     if resumed and flags.jsonl is not None:
         raise OperatorError("--resume writes on in its own file: leave out --jsonl")
+    if resumed:
+        check_same_profile(resumed, flags.profile, DEFAULT_PROFILE)
     if (resumed or replay) and flags.seed is not None:
         raise OperatorError("the seed is that of the earlier run: leave out --seed")
 

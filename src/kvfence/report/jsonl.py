@@ -3,11 +3,14 @@
 Rules it keeps:
 - A line is out before the next thing happens: what a killed run has seen stands in its file.
 - The file is its owner's alone (mode 0600): a finding can be somebody's breach.
+- A file holds one run, and one process writes it: it is locked until it is closed.
 - A line that cannot be read is an error with its number. Only the last line of a run that was ended in the
   middle of writing is told instead.
 """
 
+import fcntl
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,11 +55,20 @@ class JsonLinesWriter:
         Raises OperatorError where it cannot be written.
         """
         try:
-            number = os.open(path, os.O_RDWR | os.O_CREAT | (0 if goes_on else os.O_TRUNC), OWNER_ONLY)
+            number = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
         except OSError as error:
             raise OperatorError(f"cannot write {path}: {error.strerror}; name another file") from error
-        os.fchmod(number, OWNER_ONLY)
         file = os.fdopen(number, "r+b")
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            raise OperatorError(
+                f"{path} is being written by another run: wait for its end, or name another file"
+            ) from error
+        if stat.S_ISREG(os.fstat(number).st_mode):  # /dev/null is everybody's
+            os.fchmod(number, OWNER_ONLY)
+            os.ftruncate(number, os.fstat(number).st_size if goes_on else 0)
         if goes_on:
             file.truncate(file.read().rfind(b"\n") + 1)
             file.seek(0, os.SEEK_END)
@@ -107,6 +119,8 @@ def parse_events(data: bytes, name: str) -> Recorded:
         )
     if not isinstance(events[0], RunStarted):
         raise OperatorError(f"{name}:1: a run begins with run_started: the beginning of the file is missing")
+    if any(isinstance(event, RunStarted) for event in events[1:]):
+        raise OperatorError(f"{name} holds the events of more than one run: divide it at each run_started")
     return Recorded(tuple(events), cut)
 
 
