@@ -2,8 +2,10 @@
 
 import json
 import socket
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pyrage
 import pytest
 from tests.check.fake.clock import Clock
 from tests.check.fake.faults import setup_for
@@ -51,6 +53,36 @@ def test_rows_that_are_mixed_up_are_found(tmp_path: Path):
     assert result.exit_code == 1, result.output
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["exit_code"] == 1
+
+
+def test_full_evidence_is_read_by_its_recipient_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The whole way: a leak, its texts in one file of age, and nowhere else."""
+    monkeypatch.chdir(tmp_path)
+    identity = pyrage.x25519.Identity.generate()
+    reports = [
+        word for name in ("json", "sarif", "junit", "html") for word in (f"--{name}", f"report.{name}")
+    ]
+    with served(FakeServer(setup_for("row-mixup/swapped-tokens", Setup(clock=FAST)))) as url:
+        result = kvfence(
+            "check", url, "--only", "marker-sweep", "--seed", 7, "--jsonl", "run.jsonl", *reports,
+            "--evidence", "full", "--evidence-to", identity.to_public(), "--evidence-days", 10,
+        )  # fmt: skip
+    assert result.exit_code == 1, result.output
+    (sealed,) = (tmp_path / "kvfence-evidence").iterdir()
+    assert (sealed.stat().st_mode & 0o777, sealed.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    content = json.loads(pyrage.decrypt(sealed.read_bytes(), [identity]))
+    until = datetime.now(UTC).date() + timedelta(days=10)
+    assert date.fromisoformat(content["keep_until"]) in {until, until - timedelta(days=1)}
+    assert f"to be deleted by {content['keep_until']}" in result.output
+    said = [one["text"] for one in content["texts"] if one["place"] == "content"]
+    assert "".join(said).strip()
+    others = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(others) == 6
+    for path in others:
+        assert "".join(said).encode() not in path.read_bytes(), path
+    assert "".join(said) not in result.output
+    with pytest.raises(pyrage.DecryptError):
+        pyrage.decrypt(sealed.read_bytes(), [pyrage.x25519.Identity.generate()])
 
 
 def test_a_plan_asks_nothing_but_the_probe_and_writes_nothing(healthy: str, tmp_path: Path):
