@@ -4,7 +4,9 @@ import copy
 import json
 
 import jsonschema
+import pydantic
 import pytest
+from fluidattacks_core.sarif import SarifLog
 
 from kvfence.report import FindingMade, Place, Severity
 from kvfence.report.codes import CODES
@@ -133,3 +135,35 @@ def test_a_code_of_a_newer_version_has_a_result_without_a_rule():
 def test_words_of_a_server_are_made_plain():
     run = run_of((started(), FindingMade(finding=unread(what=HOSTILE))))
     assert "\x1b" not in run["results"][0]["message"]["text"]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_log_keeps_the_public_schema(name):
+    """Whole: the models are generated from it, and know every field, its form and its bounds.
+
+    Their copy lacks the `status` of a suppression, which the standard has (3.35.3).
+    """
+    log = json.loads(sarif(RUNS[name], SOURCE))
+    for result in log["runs"][0]["results"]:
+        for suppression in result.get("suppressions", ()):
+            assert suppression.pop("status") == "accepted"
+    SarifLog.model_validate_json(json.dumps(log))
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        lambda log: log.pop("runs"),
+        lambda log: log.update(colour="red"),
+        lambda log: log["runs"][0]["tool"]["driver"].pop("name"),
+        lambda log: log["runs"][0]["results"][0].update(level="critical"),
+        lambda log: log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"].update(
+            startLine=0
+        ),
+    ],
+)
+def test_what_breaks_the_public_schema_is_noticed(break_it):
+    log = json.loads(sarif(LEAKING, SOURCE))
+    break_it(log)
+    with pytest.raises(pydantic.ValidationError):
+        SarifLog.model_validate_json(json.dumps(log))
