@@ -14,8 +14,10 @@ TIGHT = ("--context", "2048", "--pool-tokens", "2560")
 BAND = ("--context", "2048", "--prefill-pool-tokens", "1328", "--decode-pool-tokens", "4096")
 # Prefill takes many steps, so that there is a middle of it to leave in, or to be late in.
 CHUNKED = (*TIGHT, "--chunk-tokens", "64")
-# A short prompt is one page: where its last page is wrong, all of it is.
-ONE_PAGE = ("--context", "2048", "--pool-tokens", "4096", "--page-tokens", "256")
+# Where the last page of a prompt is wrong, it is a line of it, and not all of it.
+LINE_PAGES = (*TIGHT, "--page-tokens", "32")
+# Who was given pages of a prompt that is still written computes on another node, and is not behind it.
+TWO_WRITERS = ("--prefill", "2")
 # A transfer goes through a socket, page by long page, behind what the control plane says of it. Prompts wait
 # for pages, so that one is given away as soon as it is free.
 SLOW_TRANSFER = ("--context", "2048", "--pool-tokens", "2048", "--page-tokens", "256", "--transport", "tcp")
@@ -30,15 +32,15 @@ SIZES: dict[str, tuple[str, ...]] = {
     "rejected-continues/recompute-outgrows-pool": (
         *("--context", "1024", "--prefill-pool-tokens", "1024", "--decode-pool-tokens", "2048"),
     ),
-    "false-completion/short-transfer": ONE_PAGE,
-    "false-completion/whole-claimed": ONE_PAGE,
+    "false-completion/short-transfer": LINE_PAGES,
+    "false-completion/whole-claimed": LINE_PAGES,
     "false-completion/done-before-written": SLOW_TRANSFER,
     "false-completion/failed-write-counts": (*SLOW_TRANSFER, "--posting-timeout-s", "0.01"),
-    "transfer-outlives-pages/free-on-deadline": (*CHUNKED, "--lease-timeout-s", "0.5"),
-    "transfer-outlives-pages/free-on-abort": CHUNKED,
-    "transfer-outlives-pages/closed-before-quiet": SLOW_TRANSFER,
+    "transfer-outlives-pages/free-on-deadline": (*CHUNKED, *TWO_WRITERS, "--lease-timeout-s", "0.5"),
+    "transfer-outlives-pages/free-on-abort": (*CHUNKED, *TWO_WRITERS),
+    "transfer-outlives-pages/closed-before-quiet": (*SLOW_TRANSFER, *TWO_WRITERS),
     "transfer-outlives-pages/sources-freed-early": (*SLOW_TRANSFER, "--no-prefix-cache"),
-    "stale-reference/late-prefill": CHUNKED,
+    "stale-reference/late-prefill": (*CHUNKED, *TWO_WRITERS),
     "id-collision/lease-number-reused": TIGHT,
     "visible-before-written/published-early": CHUNKED,
     "match-not-pinned/unpinned-match": TIGHT,
