@@ -29,7 +29,7 @@ from kvfence.report.exit_codes import ExitCode
 from kvfence.verification import check_trace
 
 PAGES_LAYERS = (Layer.MANIFEST, Layer.SEAL, Layer.GUARD)
-LIMIT_SECONDS = 300.0
+LIMIT_SECONDS = 420.0
 LOOK_SECONDS = 0.2
 WHOLE = frozenset((ExitCode.CLEAN, ExitCode.FINDINGS, ExitCode.INCONCLUSIVE))
 END_SECONDS = 20.0

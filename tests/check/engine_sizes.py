@@ -62,6 +62,11 @@ ALSO: dict[str, tuple[str, ...]] = {
 # Two want something that a deployment of ours has not: a command that breaks it, a hand-off in the open. And
 # the default model fails the third one's control: it does not choose rightly from a short prompt either.
 OUT_OF_PLACE = frozenset(("fault-injection", "stale-handoff", "long-recall"))
+# What cannot see a class here: these read counts and times, or the first token, which prefill samples itself.
+PAST_IT: dict[str, frozenset[str]] = {
+    "false-completion": frozenset(("plausibility", "first-token")),
+    "rejected-continues": frozenset(("plausibility",)),
+}
 # What is exposed and not leaked is a finding for these alone.
 EXPOSING = (Harm.REUSE, Harm.STALL, Harm.DOUBLE)
 
@@ -88,8 +93,10 @@ def faults_outside() -> list[str]:
 
 def scenarios_for(name: str) -> tuple[str, ...]:
     """The scenarios that can see a fault, in the order of a run."""
+    cause = CATALOGUE[name].root_cause
+    left_out = OUT_OF_PLACE | PAST_IT.get(cause, frozenset())
 
     def sees(scenario: Scenario) -> bool:
-        return CATALOGUE[name].root_cause in scenario.classes or scenario.name in ALSO.get(name, ())
+        return cause in scenario.classes or scenario.name in ALSO.get(name, ())
 
-    return tuple(one.name for one in SCENARIOS.values() if sees(one) and one.name not in OUT_OF_PLACE)
+    return tuple(one.name for one in SCENARIOS.values() if sees(one) and one.name not in left_out)

@@ -3,7 +3,7 @@
 import pytest
 from tests.check.controls import HARD
 from tests.check.engine_controls import Tail, Watch, counts_for, moved_in, serve_flags
-from tests.check.engine_sizes import ALSO, BLIND, HEALTHY, SIZES, faults_outside, scenarios_for
+from tests.check.engine_sizes import ALSO, BLIND, HEALTHY, PAST_IT, SIZES, faults_outside, scenarios_for
 
 from kvfence.check.scenarios import SCENARIOS
 from kvfence.faults import CATALOGUE
@@ -90,6 +90,12 @@ def test_each_fault_that_real_nodes_get_to_is_played_or_has_a_reason():
 def test_the_tables_name_what_there_is():
     assert set(SIZES) | set(ALSO) <= set(faults_outside())
     assert {name for names in ALSO.values() for name in names} <= set(SCENARIOS)
+
+
+def test_what_looks_past_a_class_is_left_out_of_it_alone():
+    assert "plausibility" not in scenarios_for("false-completion/whole-claimed")
+    assert "plausibility" in scenarios_for("row-mixup/shifted-tables")
+    assert all(names <= set(SCENARIOS) for names in PAST_IT.values())
 
 
 def test_a_fault_that_the_catalogue_says_is_seen_outside_is_not_hidden():
