@@ -25,6 +25,7 @@ HEALTHY = {
 }
 # How long it takes is no matter here: machines that run tests are busy.
 PATIENT = ("--budget", "seconds=900")
+HELD_UP = "the lifeline failed"
 BAD = {"leak", "unread", "truncated", "hang"}
 
 
@@ -58,6 +59,10 @@ def test_a_healthy_deployment_has_no_finding(launch, tmp_path, name):
         deployment.stop()
     assert result.exit_code in {0, 5}, result.output
     assert not [event for event in events if event["event"] == "finding_made"]
-    verdicts = {event["scenario"]: event["verdict"] for event in events if event["event"] == "scenario_ended"}
+    ended = {event["scenario"]: event for event in events if event["event"] == "scenario_ended"}
+    verdicts = {scenario: event["verdict"] for scenario, event in ended.items()}
     assert not BAD & set(verdicts.values()), verdicts
+    # A machine that is busy with something else may hold small requests up, and nothing else is an excuse.
+    boundary = ended["boundary"]
+    assert boundary["verdict"] == "no evidence" or HELD_UP in boundary["why"], boundary["why"]
     print(f"{name}: {verdicts}, {events[-1]['at_s']:.1f} s")
