@@ -84,7 +84,10 @@ def on_processes(name: str) -> Iterator[Checked]:
 
         def check(seed: int) -> Played:
             lines = here / f"{seed}.jsonl"
-            return check_once(deployment.url, lines, seed, profile="quick", ends_early=False)
+            played = check_once(deployment.url, lines, seed, profile="quick", ends_early=False)
+            if played.limit_s is not None:
+                raise RuntimeError(f"a quick run was not over after {played.limit_s:g} s")
+            return played
 
         yield check
 
