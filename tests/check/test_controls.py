@@ -23,6 +23,7 @@ SEEN = {
     "rejected-continues/placeholder": ("boundary", "unread"),
     "over-length/head-dropped": ("boundary", "truncated"),
     "over-length/hang": ("boundary", "hang"),
+    "over-length/crash-without-limit": ("boundary", "hang"),
     "transfer-outlives-pages/writer-goes-on": ("abort-refill", "leak"),
     "step-outlives-pages/late-step": ("churn-steady", "suspect"),
     "false-completion/short-transfer": ("one-word", "leak"),

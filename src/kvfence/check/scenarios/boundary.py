@@ -15,7 +15,7 @@ from dataclasses import replace
 from kvfence.check.reply import Reply
 from kvfence.check.scenario import Bench, Hazard, Outcome, Scenario
 from kvfence.check.scenarios.boundary_brim import Brim
-from kvfence.check.scenarios.boundary_edge import locate_edge
+from kvfence.check.scenarios.boundary_edge import ask_once, locate_edge
 from kvfence.check.scenarios.boundary_measure import (
     Measured,
     Refused,
@@ -24,7 +24,7 @@ from kvfence.check.scenarios.boundary_measure import (
     learn_context,
     measure_clock,
 )
-from kvfence.check.scenarios.boundary_outcome import outcome_of, refusal, unconfirmed
+from kvfence.check.scenarios.boundary_outcome import hang, outcome_of, refusal, unconfirmed
 from kvfence.check.scenarios.boundary_plan import (
     BRIM_TOKENS,
     CONFIRMATIONS,
@@ -62,6 +62,8 @@ async def run(bench: Bench) -> Outcome:
         outcome = replace(outcome, notes=(*outcome.notes, longest))
     if outcome.verdict is Verdict.NO_EVIDENCE and probes_brim(bench.size):
         outcome = await _at_the_brim(bench, measured, yard, outcome, context)
+    if last[0].reading is Reading.REFUSED and probes_brim(bench.size) and not bench.size.locates_edge:
+        outcome = await _without_max_tokens(bench, measured, yard, outcome, lengths.probe, context)
     if bench.size.locates_edge and outcome.verdict is not Verdict.HANG:
         return await locate_edge(bench, measured, yard, outcome, last, context, lengths.probe)
     return outcome
@@ -102,6 +104,17 @@ async def _at_the_brim(
     counted = reply.usage.prompt_tokens
     said = "" if counted is None else f", {counted:,} by the server's count"
     note = f"{tokens:,} tokens with {BRIM_TOKENS} to come{said}: {last.reading} ({last.why})"
+    return replace(outcome, notes=(*outcome.notes, note))
+
+
+async def _without_max_tokens(
+    bench: Bench, measured: Measured, yard: Yardstick, outcome: Outcome, tokens: int, context: int
+) -> Outcome:
+    """What was refused, asked once more without `max_tokens`: some servers check that on another path."""
+    judged = await ask_once(bench, measured, yard, tokens, is_bounded=False)
+    if judged.reading is Reading.HUNG:
+        return hang(judged, tokens, context)
+    note = f"{tokens:,} tokens without max_tokens: {judged.reading} ({judged.why})"
     return replace(outcome, notes=(*outcome.notes, note))
 
 

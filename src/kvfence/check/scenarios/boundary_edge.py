@@ -74,7 +74,7 @@ async def _search(
         return named - ANSWER_TOKENS, [f"the refusal names a limit of {named:,} tokens"]
     resolution = bench.size.resolution_tokens
     while (length := bracket.next_length(resolution)) is not None:
-        judged = await _one(bench, measured, yard, length)
+        judged = await ask_once(bench, measured, yard, length)
         if judged.reading is Reading.HUNG:
             break
         bracket = bracket.after(length, was_read=judged.reading is Reading.READ)
@@ -90,7 +90,7 @@ async def _around(
     sightings: list[Sighting] = []
     for tokens in (edge - 1, edge, edge + 1):
         for is_bounded in (True, False):
-            judged = await _one(bench, measured, yard, tokens, is_bounded=is_bounded)
+            judged = await ask_once(bench, measured, yard, tokens, is_bounded=is_bounded)
             how = "with" if is_bounded else "without"
             notes.append(f"{tokens:,} tokens {how} max_tokens: {judged.reading} ({judged.why})")
             if judged.reading is Reading.HUNG:
@@ -117,9 +117,10 @@ def _over(tokens: int, context: int, judged: Judged) -> Sighting:
     )
 
 
-async def _one(
+async def ask_once(
     bench: Bench, measured: Measured, yard: Yardstick, tokens: int, *, is_bounded: bool = True
 ) -> Judged:
+    """One prompt of that length, with `max_tokens` or without: then we leave after the first words."""
     prompt = long_prompt(
         measured.scale.count_for(tokens), yard.form or Form.LIST, bench.random, bench.known.counter.count
     )

@@ -37,7 +37,7 @@ def outcome_of(probes: Sequence[tuple[Judged, Reply]], sent: int, context: int, 
     readings = Counter(judged.reading for judged, _ in probes)
     last, reply = probes[-1]
     if last.reading is Reading.HUNG:
-        return _hang(last, sent, context)
+        return hang(last, sent, context)
     claimed = max((Reading.UNREAD, Reading.TRUNCATED), key=lambda reading: readings[reading])
     both = readings[Reading.UNREAD] + readings[Reading.TRUNCATED]
     if both >= AGREE_MIN:
@@ -88,7 +88,8 @@ def refusal(reply: Reply, sent: int, context: int, why: str) -> Outcome:
     return Outcome(verdict=Verdict.EXPOSED, why=what, opportunities=1, sightings=(sighting,))
 
 
-def _hang(last: Judged, sent: int, context: int) -> Outcome:
+def hang(last: Judged, sent: int, context: int) -> Outcome:
+    """A prompt that nothing came back to, or that ended the server."""
     what = f"a prompt of {sent:,} tokens of an advertised context of {context:,} got {last.why}"
     sighting = Sighting(
         code="KVF205",
