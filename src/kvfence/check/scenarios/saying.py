@@ -98,7 +98,7 @@ def _begins(said: str, word: str) -> bool:
 async def find_sayer(bench: Bench, need: int) -> Sayer | None:
     """The first form in which `need` words come back right, one after another; None if there is none.
 
-    Asks for at most 2 · need words in each form.
+    Asks for at most 2 · need words in each form, and for no more once too few can still come right.
     """
     for form in FORMS if Need.COMPLETIONS in bench.known.has else FORMS[:1]:
         words = bench.random.sample(WORDS, min(2 * need, len(WORDS)))
@@ -112,6 +112,8 @@ async def find_sayer(bench: Bench, need: int) -> Sayer | None:
                 right.append(word)
             if len(right) == need:
                 return Sayer(form, tuple(right), asked, strays)
+            if len(right) + len(words) - asked < need:
+                break
     return None
 
 
