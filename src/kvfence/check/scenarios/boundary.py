@@ -62,7 +62,7 @@ async def run(bench: Bench) -> Outcome:
         outcome = replace(outcome, notes=(*outcome.notes, longest))
     if outcome.verdict is Verdict.NO_EVIDENCE and probes_brim(bench.size):
         outcome = await _at_the_brim(bench, measured, yard, outcome, context)
-    if last[0].reading is Reading.REFUSED and probes_brim(bench.size) and not bench.size.locates_edge:
+    if last[0].reading is Reading.REFUSED and probes_brim(bench.size):
         outcome = await _without_max_tokens(bench, measured, yard, outcome, lengths.probe, context)
     if bench.size.locates_edge and outcome.verdict is not Verdict.HANG:
         return await locate_edge(bench, measured, yard, outcome, last, context, lengths.probe)
