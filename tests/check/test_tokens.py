@@ -87,6 +87,16 @@ def test_what_tells_nothing_is_no_measure(size):
     assert counter_of(size) is None
 
 
+@pytest.mark.parametrize("factor", [0.25, 0.5, 2, 4])
+def test_counts_that_no_tokenizer_gives_are_no_measure(factor):
+    assert counter_of(lambda text: round(factor * words_in(text)) + 11) is None
+
+
+def test_usage_that_contradicts_the_tokenizer_is_left_aside():
+    counter = run(calibrated(measuring(words_in), rng(), how="tokenize", around=measuring(lambda _text: 1)))
+    assert (counter.how, counter.error, counter.count(" ".join(WORDS[:3]))) == ("tokenize", 0.0, 3)
+
+
 def test_bare_counts_get_their_template_from_whole_requests():
     counter = counter_of(words_in, around=measuring(lambda text: words_in(text) + 20))
     assert counter.count("animal answer") == 22

@@ -6,6 +6,8 @@ Rules it keeps:
 - Counters are measured on the server, by the best that it has: its tokenize endpoint, else its usage counts
   on prompts of known words. Where it has neither, tokens are estimated from bytes, within 20 %, and that is
   said.
+- What cannot be true is not measured by: common words are about a token each for every tokenizer. Usage counts
+  that contradict the tokenize endpoint are left aside.
 - `error` is what a sample that was not used for measuring was missed by, as a share.
 - A prompt of token ids is as long as it is; that needs no counter.
 """
@@ -35,6 +37,10 @@ FEW_WORDS = 96
 IDS_FROM, IDS_TO = 1_000, 20_000
 # Less than this off one: each word is one token, and what is left is the template's rounding.
 _ONE_WITHIN = 0.002
+# Tokens that a common word may have in the mean. Counts outside of it are no counts of what was sent.
+_WORD_MIN, _WORD_MAX = 0.75, 1.75
+# Counts that miss a sample by more than this contradict each other.
+_ERROR_MAX = 0.3
 _SHORT = " ".join([STARTS[0], *WORDS[: SHORT_WORDS - 1]])
 _ODD_SAMPLE = 'Zygote quixotic flummoxed: 7f3c9a, 2048; wyvern-like "ramshackle" (brouhaha) & 31,4159 lumps!'
 
@@ -109,12 +115,16 @@ async def calibrated(
         if sizes is None:
             continue
         weights = _weights(sizes)
+        if not _WORD_MIN <= weights.word <= _WORD_MAX:
+            continue
         whole = None if around is None else await around(_SHORT)
         if whole is not None:
             weights = _with_overhead(weights, whole)
         sample = words_of(min(SAMPLE_WORDS, words), rng)
         told = await (measure if around is None or whole is None else around)(sample)
         error = BYTES_ERROR if told is None else abs(weigh(sample, weights) - told) / max(told, 1)
+        if error > _ERROR_MAX:
+            return None if whole is None else await calibrated(measure, rng, how=how, is_thorough=is_thorough)
         return TokenCounter(count=counting(weights), how=how, error=round(error, 4))
     return None
 

@@ -220,10 +220,26 @@ class TestTheContext:
 
 
 def test_a_counter_that_errs_is_corrected_by_usage():
-    counter = TokenCounter(count=lambda text: round(1.2 * count_words(text)), how="bytes", error=0.2)
+    counter = TokenCounter(count=lambda text: round(1.2 * count_words(text)), how="tokenize", error=0.2)
     outcome, bench = boundary(LongServer(), counter=counter)
     assert outcome.verdict is Verdict.NO_EVIDENCE
     assert bench.asked[-1].tokens == pytest.approx(4_096 - 512 - 12, abs=20)
+
+
+def test_usage_that_was_found_untrue_corrects_nothing():
+    counter = TokenCounter(count=count_words, how="bytes", error=0.2)
+    outcome, bench = boundary(LongServer(), counter=counter)
+    assert outcome.verdict is Verdict.NO_EVIDENCE
+    longest = max(sent.tokens for sent in bench.asked)
+    assert longest == pytest.approx(0.8 * 4_096 - 512, abs=40)
+
+
+def test_tokens_that_cannot_be_counted_are_no_probe():
+    counter = TokenCounter(count=count_words, how="bytes", error=0.5)
+    outcome, bench = boundary(LongServer(), counter=counter)
+    assert outcome.verdict is Verdict.INCONCLUSIVE
+    assert "within 50% only" in outcome.why
+    assert max(sent.tokens for sent in bench.asked) <= 4_096 // 4
 
 
 class TestTheBrim:

@@ -39,6 +39,8 @@ from kvfence.check.scenarios.clock import Clock
 from kvfence.check.stops import BudgetSpent
 from kvfence.report import Verdict
 
+# A probe below this share of the context lies in no band of interest.
+PROBE_SHARE_MIN = 0.6
 _SUSPICIOUS = (Reading.UNREAD, Reading.TRUNCATED)
 
 
@@ -55,6 +57,9 @@ async def run(bench: Bench) -> Outcome:
     _tell_clock(bench, measured.clock)
     if not measured.scale.is_measured:
         lengths = lengths_for(context, bench.known.counter.error)
+    if lengths.probe < PROBE_SHARE_MIN * context:
+        why = f"tokens can be counted within {bench.known.counter.error:.0%} only: no prompt is sure to be just below"
+        return Outcome(verdict=Verdict.INCONCLUSIVE, why=f"{why} the context of {context:,}")
     yard, _ = await find_form(bench, measured)
     outcome, last, yard = await _just_below(bench, measured, lengths.probe, yard, context)
     if measured.dropped:

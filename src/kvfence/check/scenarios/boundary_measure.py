@@ -134,7 +134,8 @@ async def measure_clock(bench: Bench, lengths: Lengths) -> Measured | Refused:
             points.append((tokens, first_s(reply)))
             if reply.usage.prompt_tokens is not None:
                 counts.append((own, reply.usage.prompt_tokens))
-    scale = scale_of(counts)
+    # Where tokens are estimated from bytes, the server's counts are missing, or were found to be untrue.
+    scale = Scale() if bench.known.counter.how == "bytes" else scale_of(counts)
     clock, dropped = _trusted(
         [(scale.sent(tokens), seconds) for tokens, seconds in points], bench.known.noise_floor_s
     )
@@ -234,6 +235,7 @@ async def find_form(bench: Bench, measured: Measured) -> tuple[Yardstick, float]
         form=found,
         recalls_all=recalls_all,
         control_s=dict(clock.points)[tokens],
+        trusts_usage=measured.scale.is_measured,
         count_error=0.0 if measured.scale.is_measured else bench.known.counter.error,
     )
     return yard, share

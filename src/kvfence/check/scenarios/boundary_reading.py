@@ -42,7 +42,8 @@ class Yardstick:
     """What the controls allow to conclude.
 
     `form` None: not even the control was recalled. `recalls_all`: the control brought back all five needles.
-    `control_s` is the least time of a prompt of the control's length.
+    `control_s` is the least time of a prompt of the control's length. `trusts_usage`: the counts of the clock's
+    own prompts were about what was sent, so that those of a probe say something.
     """
 
     clock: Clock
@@ -51,6 +52,7 @@ class Yardstick:
     recalls_all: bool
     control_s: float
     count_error: float
+    trusts_usage: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ def judge(reply: Reply, prompt: LongPrompt, sent_tokens: int, yard: Yardstick) -
     can_tell = yard.clock.can_tell(sent_tokens, yard.noise_s)
     is_fast = took_s < yard.clock.floor_s(sent_tokens) if can_tell else None
     recall = None if yard.form is None else recall_in(reply, prompt)
-    counted = reply.usage.prompt_tokens
+    counted = reply.usage.prompt_tokens if yard.trusts_usage else None
     share = None if counted is None else counted / sent_tokens
     if share is not None and share < SHARE_READ_MIN * (1 - yard.count_error):
         reading, why = _of_usage(share, recall, is_fast=is_fast)
