@@ -6,8 +6,8 @@ Rules it keeps:
 - Counters are measured on the server, by the best that it has: its tokenize endpoint, else its usage counts
   on prompts of known words. Where it has neither, tokens are estimated from bytes, within 20 %, and that is
   said.
-- What cannot be true is not measured by: common words are about a token each for every tokenizer. Usage counts
-  that contradict the tokenize endpoint are left aside.
+- Counts that cannot be true measure nothing: common words are about a token each for every tokenizer. Usage
+  counts that contradict the tokenize endpoint are left aside.
 - `error` is what a sample that was not used for measuring was missed by, as a share.
 - A prompt of token ids is as long as it is; that needs no counter.
 """

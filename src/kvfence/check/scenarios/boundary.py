@@ -58,8 +58,11 @@ async def run(bench: Bench) -> Outcome:
     if not measured.scale.is_measured:
         lengths = lengths_for(context, bench.known.counter.error)
     if lengths.probe < PROBE_SHARE_MIN * context:
-        why = f"tokens can be counted within {bench.known.counter.error:.0%} only: no prompt is sure to be just below"
-        return Outcome(verdict=Verdict.INCONCLUSIVE, why=f"{why} the context of {context:,}")
+        why = (
+            f"tokens can be counted within {bench.known.counter.error:.0%} only: "
+            f"no prompt is sure to be just below the context of {context:,}"
+        )
+        return Outcome(verdict=Verdict.INCONCLUSIVE, why=why)
     yard, _ = await find_form(bench, measured)
     outcome, last, yard = await _just_below(bench, measured, lengths.probe, yard, context)
     if measured.dropped:

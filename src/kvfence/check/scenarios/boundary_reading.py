@@ -42,8 +42,8 @@ class Yardstick:
     """What the controls allow to conclude.
 
     `form` None: not even the control was recalled. `recalls_all`: the control brought back all five needles.
-    `control_s` is the least time of a prompt of the control's length. `trusts_usage`: the counts of the clock's
-    own prompts were about what was sent, so that those of a probe say something.
+    `control_s` is the least time of a prompt of the control's length. `trusts_usage`: the server's counts of
+    the clock's own prompts were about what was sent, so that those of a probe say something.
     """
 
     clock: Clock
