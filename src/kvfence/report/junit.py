@@ -4,7 +4,8 @@ Rules it keeps:
 - What was not tested is skipped, with its reason; so is what was inconclusive, unless the user wants it to
   fail. A scenario that was interrupted is an error. Nothing of these passes.
 - A test case fails by an open finding that counts; others stand in its output.
-- A rule of the audit whose figures are unknown on some node is skipped, not passed.
+- A rule of the audit that had nothing to look at, or not all of it, is skipped, not passed.
+- A run without any test case is an error: it tested nothing.
 """
 
 import xml.etree.ElementTree as ET
@@ -14,11 +15,11 @@ from dataclasses import dataclass
 from kvfence.report.codes import CODES, Code
 from kvfence.report.digest import Digest, Story
 from kvfence.report.events import AnyEvent, FindingMade
-from kvfence.report.exit_codes import DEFAULT_FAIL_ON, UNJUDGED, OnInconclusive
+from kvfence.report.exit_codes import DEFAULT_FAIL_ON, OnInconclusive
 from kvfence.report.finding import Severity, Verdict
+from kvfence.report.junit_rules import why_not_judged
 from kvfence.report.plain import counted, listed, plain
 
-FIGURE_RULES = {"KVF101", "KVF102", "KVF103"}
 AUDIT_PREFIX = "KVF1"
 
 
@@ -41,7 +42,7 @@ def junit(
 ) -> str:
     """Return the XML as text."""
     digest = Digest.of(events)
-    cases = list(cases_of(digest, on_inconclusive, fail_on))
+    cases = list(cases_of(digest, on_inconclusive, fail_on)) or [_nothing(digest)]
     counts = {
         "tests": str(len(cases)),
         "failures": str(sum(case.failure is not None for case in cases)),
@@ -69,30 +70,29 @@ def cases_of(digest: Digest, on_inconclusive: OnInconclusive, fail_on: Severity)
     yield from _loose_findings(digest, fail_on)
 
 
+def _nothing(digest: Digest) -> Case:
+    """The case of a run that came to no scenario."""
+    return Case("run", error=f"nothing was tested: {plain(digest.headline)}")
+
+
 def _audit_cases(digest: Digest, fail_on: Severity) -> Iterator[Case]:
-    lacking = [node.node for node in digest.nodes if node.verdict in UNJUDGED]
     for code in CODES.values():
         if code.number.startswith(AUDIT_PREFIX):
             made = [
                 one for one in digest.findings if one.finding.code == code.number and one.scenario is None
             ]
-            yield _rule_case(code, made, lacking, digest, fail_on)
+            yield _rule_case(code, made, digest, fail_on)
 
 
-def _rule_case(
-    code: Code, made: list[FindingMade], lacking: list[str], digest: Digest, fail_on: Severity
-) -> Case:
+def _rule_case(code: Code, made: list[FindingMade], digest: Digest, fail_on: Severity) -> Case:
     name = f"{code.number} {code.title}"
     counting = [one for one in made if _counts(one, fail_on)]
     output = _told([one for one in made if one not in counting])
     if counting:
         return Case(name, failure=_told(counting), output=output)
-    if not any(node.figures for node in digest.nodes):
-        return Case(name, skipped="no node was read", output=output)
-    if code.number in FIGURE_RULES and lacking:
-        return Case(name, skipped=f"pool or context unknown: {listed(lacking)}", output=output)
-    if digest.ended is None:
-        return Case(name, skipped="the run was interrupted", output=output)
+    why = why_not_judged(code.number, digest)
+    if why is not None:
+        return Case(name, skipped=why, output=output)
     return Case(name, output="\n".join(filter(None, (output, _looked_at(digest)))))
 
 
