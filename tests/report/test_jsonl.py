@@ -92,9 +92,17 @@ def test_a_file_that_was_open_to_others_is_closed_to_them_and_emptied(tmp_path):
     path = tmp_path / "run.jsonl"
     path.write_text("old")
     path.chmod(0o644)
-    JsonLinesWriter.to(path).close()
+    JsonLinesWriter.to(path, replaces=True).close()
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.read_bytes() == b""
+
+
+def test_an_earlier_run_is_not_lost(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text(as_lines(QUIET))
+    with pytest.raises(OperatorError, match="holds an earlier run, which may be evidence: name another"):
+        JsonLinesWriter.to(path)
+    assert read_events(path).events == QUIET
 
 
 def test_a_run_goes_on_in_its_file_after_a_line_that_was_cut_off(tmp_path):
@@ -114,7 +122,7 @@ def test_a_file_is_written_by_one_run_at_a_time(goes_on, tmp_path):
         with pytest.raises(OperatorError, match="is being written by another run"):
             JsonLinesWriter.to(path, goes_on=goes_on)
     assert read_events(path).events == QUIET[:1], "it was not emptied"
-    JsonLinesWriter.to(path, goes_on=goes_on).close()
+    JsonLinesWriter.to(path, goes_on=goes_on, replaces=True).close()
 
 
 def test_two_runs_in_one_file_are_refused(tmp_path):

@@ -43,7 +43,7 @@ class Recorder:
         self.events: list[AnyEvent] = list(read_events(jsonl).events) if jsonl and goes_on else []
         self._baseline = Baseline() if baseline is None else read_baseline(baseline)
         self._path = jsonl
-        self._writer = None if jsonl is None else JsonLinesWriter.to(jsonl, goes_on=goes_on)
+        self._writer = None if jsonl is None else JsonLinesWriter.to(jsonl, goes_on=goes_on, replaces=is_long)
         self._view = LiveView(console)
         self._is_long = is_long
 

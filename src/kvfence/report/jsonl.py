@@ -49,10 +49,11 @@ class JsonLinesWriter:
         self._encoder = msgspec.json.Encoder()
 
     @classmethod
-    def to(cls, path: Path, *, goes_on: bool = False) -> Self:
-        """Open a file, empty; or one that a run left, to go on with it, less a last line that is cut off.
+    def to(cls, path: Path, *, goes_on: bool = False, replaces: bool = False) -> Self:
+        """Open a new file; or one that a run left, to go on with it, less a last line that is cut off.
 
-        Raises OperatorError where it cannot be written.
+        What an earlier run left is replaced only where `replaces` says so. Raises OperatorError where it
+        would be lost, and where the file cannot be written.
         """
         try:
             number = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
@@ -67,6 +68,11 @@ class JsonLinesWriter:
                 f"{path} is being written by another run: wait for its end, or name another file"
             ) from error
         if stat.S_ISREG(os.fstat(number).st_mode):  # /dev/null is everybody's
+            if os.fstat(number).st_size and not (goes_on or replaces):
+                file.close()
+                raise OperatorError(
+                    f"{path} holds an earlier run, which may be evidence: name another file, or move it away"
+                )
             os.fchmod(number, OWNER_ONLY)
             os.ftruncate(number, os.fstat(number).st_size if goes_on else 0)
         if goes_on:
