@@ -53,5 +53,12 @@ def test_what_is_found_fails_with_its_words_and_no_traceback(tmp_path: Path):
     assert "Traceback" not in ran.stdout
 
 
+def test_a_target_that_cannot_be_reached_fails_with_its_words_and_no_traceback(tmp_path: Path):
+    ran = run_pytest(tmp_path, "--kvfence-url", "http://127.0.0.1:1", "-k", "one-word or boundary")
+    assert ran.returncode == 1, ran.stdout
+    assert ran.stdout.count("nothing was tested: http://127.0.0.1:1") >= 2
+    assert "probing.py" not in ran.stdout
+
+
 def test_without_a_url_there_is_no_test(tmp_path: Path):
     assert run_pytest(tmp_path).returncode == pytest.ExitCode.NO_TESTS_COLLECTED

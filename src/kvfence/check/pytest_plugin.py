@@ -70,21 +70,29 @@ class Results:
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
         self._events: list[AnyEvent] | None = None
+        self._refused: str | None = None
 
     def of(self, scenario: str) -> "tuple[ScenarioEnded | None, tuple[FindingMade, ...]]":
-        """How a scenario ended, and what it found."""
+        """How a scenario ended, and what it found. Raises FoundError where the target cannot be checked."""
         from kvfence.report import FindingMade, ScenarioEnded
 
         events = self._all()
+        if self._refused is not None:
+            raise FoundError(f"nothing was tested: {self._refused}")
         ends = [one for one in events if isinstance(one, ScenarioEnded) and one.scenario == scenario]
         found = tuple(one for one in events if isinstance(one, FindingMade) and one.scenario == scenario)
         return (ends[-1] if ends else None), found
 
     def _all(self) -> "list[AnyEvent]":
+        from kvfence.protocol.errors import KvfenceError
+
         if self._events is None:
             self._events = []
             only = tuple(item.scenario for item in self._session.items if isinstance(item, ScenarioItem))
-            asyncio.run(_check(self._session.config, only, self._events))
+            try:
+                asyncio.run(_check(self._session.config, only, self._events))
+            except KvfenceError as error:
+                self._refused = f"{error}"
         return self._events
 
 
@@ -117,7 +125,7 @@ async def _check(config: pytest.Config, only: tuple[str, ...], events: "list[Any
 
 
 class FoundError(Exception):
-    """A scenario found something; its words are the report."""
+    """A scenario found something, or could not look; its words are the report."""
 
 
 class ScenarioItem(pytest.Item):
