@@ -113,3 +113,13 @@ def test_a_node_that_could_not_be_judged_is_no_pass(verdict):
 def test_the_code_is_judged_by_events_and_not_by_what_an_end_says():
     end = msgspec.structs.replace(QUIET[-1], exit_code=3)
     assert exit_code_of((*QUIET[:-1], end)) is ExitCode.CLEAN
+
+
+def test_what_is_milder_than_what_counts_is_said_all_the_same():
+    run = (started("audit"), NodeRead(node="a", figures=AUDIT[1].figures, verdict="ok"))
+    mild = FindingMade(finding=unread(about="a", code="KVF114", severity=Severity.INFO))
+    ending = ending_of((*run, mild))
+    assert (ending.code, ending.why) == (
+        ExitCode.CLEAN,
+        "no finding of severity medium or worse, 1 below it",
+    )

@@ -88,7 +88,16 @@ def ending_of(
     little = _why_inconclusive(digest)
     if little is not None and on_inconclusive is not OnInconclusive.PASS:
         return Ending(ExitCode.INCONCLUSIVE, little)
-    return Ending(ExitCode.CLEAN, digest.no_evidence)
+    return Ending(ExitCode.CLEAN, _why_clean(digest, fail_on))
+
+
+def _why_clean(digest: Digest, fail_on: Severity) -> str:
+    """Say that nothing counts, and that something milder was found, where it was."""
+    milder = len(digest.open_findings)
+    if not milder:
+        return digest.no_evidence
+    found = f"no finding of severity {fail_on} or worse, {milder} below it"
+    return found if digest.is_audit else f"{found}; {digest.no_evidence}"
 
 
 def _why_unreachable(digest: Digest) -> str | None:
