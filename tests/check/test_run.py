@@ -106,6 +106,21 @@ def test_a_foreign_marker_ends_the_run_with_what_to_do():
     assert all(word in advice for word in ("Contain", "Preserve", "Tell"))
 
 
+@pytest.mark.parametrize(
+    ("owner", "words"),
+    [("berta", "that only berta was"), ("anna", "that only another of its own requests was")],
+)
+def test_a_foreign_marker_says_whose_it_was(owner: str, words: str):
+    async def leaks(bench: Bench) -> Outcome:
+        markers.append(bench.mint(owner))
+        await bench.ask("anna", Ask(prompt="hi"))
+        return CALM
+
+    markers: list = []
+    outcomes, _, _ = run(play(doing("leaky", leaks), answer=lambda _t, _a: said(markers[0].text)))
+    assert words in outcomes["leaky"].why
+
+
 def test_a_foreign_marker_among_requests_at_once_ends_it_too():
     async def leaks(bench: Bench) -> Outcome:
         markers.append(bench.mint("berta"))

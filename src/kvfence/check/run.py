@@ -105,9 +105,11 @@ class Run:
             path = self.vault.keep(self.run_id, seen)
             kept = f"the texts are in {path}, encrypted, to be deleted by {self.vault.keep_until.isoformat()}"
             self.session.emit(Noted(at_s=self.session.at_s, text=kept))
+        owner = hit.marker.owner
+        other = "another of its own requests" if owner == seen.tenant else owner
         what = (
             f"request {seen.request} of tenant {seen.tenant} was answered with {hit.share:.0%} of a marker "
-            f"that only {hit.marker.owner} was ever given ({hit.place}, {hit.bits:.0f} bits beyond chance)"
+            f"that only {other} was ever given ({hit.place}, {hit.bits:.0f} bits beyond chance)"
         )
         sighting = Sighting(
             code="KVF201",
