@@ -5,6 +5,7 @@ from tests.check.scripted_bench import ScriptedBench, answered, play
 
 from kvfence.check.scenario import Size
 from kvfence.check.scenarios.one_word import SCENARIO
+from kvfence.check.scenarios.saying import WORDS
 from kvfence.report import Severity, Verdict
 
 
@@ -83,3 +84,36 @@ def test_a_model_that_repeats_nothing():
     outcome, bench = one_word(deaf)
     assert outcome.verdict is Verdict.INCONCLUSIVE
     assert all(sent.ask.mark == "control" for sent in bench.asked)
+
+
+def test_a_server_that_hands_words_on_one_at_a_time_too_is_suspect():
+    told = []
+
+    def hands_on(sent):
+        told.append(word_of(sent))
+        return obedient(sent) if len(told) <= 4 else answered(f"{told[-1]} {told[-2]}")
+
+    outcome, _ = one_word(hands_on)
+    assert outcome.verdict is Verdict.SUSPECT
+    assert outcome.p_value < 1e-6
+    (sighting,) = outcome.sightings
+    assert (sighting.code, sighting.evidence["never_sent_came_back"]) == ("KVF212", 0)
+
+
+def test_a_model_that_makes_words_up_is_not():
+    def makes_up(sent):
+        made = WORDS[(WORDS.index(word_of(sent)) * 7 + 3) % len(WORDS)]
+        return obedient(sent) if sent.number <= 4 else answered(f"{word_of(sent)} {made}")
+
+    outcome, _ = one_word(makes_up)
+    assert outcome.verdict is Verdict.INCONCLUSIVE
+    assert "that nobody was given" in outcome.why
+
+
+def test_a_model_that_strays_only_when_it_is_asked_alone_is_calm():
+    def strays_first(sent):
+        return answered("lagoon") if sent.number == 1 else obedient(sent)
+
+    outcome, bench = one_word(strays_first)
+    assert outcome.verdict is Verdict.NO_EVIDENCE
+    assert len(bench.asked) == 5 + 24

@@ -2,7 +2,8 @@
 
 Rules it keeps: the same words, one request at a time, come first. A word of another request that was in
 flight counts as foreign; twice, and never one at a time, is a leak. A word that is merely missing is none:
-batching may change what a model says, but not into a word that stands in no prompt of its own.
+batching may change what a model says, but not into a word that stands in no prompt of its own. Where words
+stray one at a time as well, those that were sent are compared with those that never were.
 
 What it sees of a hand-over that was called complete and was not: a prompt this short is a page or two. Where
 they never came, the word that stands there is that of whoever had them last.
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from kvfence.check.known import Known
 from kvfence.check.scenario import Bench, Hazard, Outcome, Scenario, Sighting, Size
+from kvfence.check.scenarios.one_word_strays import P_MAX, Strays, strays_cost, whose_words
 from kvfence.check.scenarios.saying import (
     Sayer,
     asks_cost,
@@ -46,7 +48,8 @@ class Tally:
 def cost(_known: Known, size: Size) -> Cost:
     """The serial control, the batches twice over, and the control again."""
     batches = 2 * BATCHES * size.rounds
-    return sayer_cost(AT_ONCE) + asks_cost(AT_ONCE * batches, at_once=AT_ONCE) + asks_cost(AT_ONCE)
+    at_once = asks_cost(AT_ONCE * batches, at_once=AT_ONCE)
+    return sayer_cost(AT_ONCE) + at_once + asks_cost(AT_ONCE) + strays_cost()
 
 
 async def run(bench: Bench) -> Outcome:
@@ -62,7 +65,9 @@ async def run(bench: Bench) -> Outcome:
     strays = sayer.strays
     if tally.foreign:
         strays += await _serially_again(bench, sayer)
-    return _outcome(bench, sayer, tally, strays)
+    if tally.foreign and strays:
+        return _stray(bench, tally, strays, await whose_words(bench, sayer))
+    return _outcome(bench, sayer, tally)
 
 
 async def _batches(bench: Bench, sayer: Sayer, tally: Tally) -> None:
@@ -93,12 +98,43 @@ async def _serially_again(bench: Bench, sayer: Sayer) -> int:
     return strays
 
 
-def _outcome(bench: Bench, sayer: Sayer, tally: Tally, strays: int) -> Outcome:
-    if tally.foreign >= FOREIGN_MIN and not strays:
+def _stray(bench: Bench, tally: Tally, serial: int, strays: Strays) -> Outcome:
+    """Words come back to requests for others, one at a time too: made up, or handed on?"""
+    what = (
+        f"{tally.foreign} of {tally.answers} answers held another's word, and {serial} asked one at a time; "
+        f"{strays}"
+    )
+    if strays.p_value > P_MAX:
+        return Outcome(verdict=Verdict.INCONCLUSIVE, why=what, opportunities=tally.answers)
+    sighting = Sighting(
+        code="KVF212",
+        severity=Severity.HIGH,
+        what=what,
+        subject_key="words-handed-on",
+        evidence={
+            "sent_came_back": strays.sent,
+            "sent": strays.sent_of,
+            "never_sent_came_back": strays.never_sent,
+            "never_sent": strays.never_sent_of,
+        },
+        rival="nothing of the model's: which words were sent was drawn at random",
+    )
+    return Outcome(
+        verdict=Verdict.SUSPECT,
+        why=what,
+        opportunities=tally.answers,
+        co_residence=co_residence(bench.known),
+        p_value=strays.p_value,
+        smallest_effect=f"{strays.needed} of {strays.sent_of} words that were sent, and none that was not",
+        sightings=(sighting,),
+    )
+
+
+def _outcome(bench: Bench, sayer: Sayer, tally: Tally) -> Outcome:
+    if tally.foreign >= FOREIGN_MIN:
         return _leak(bench, sayer, tally)
     if tally.foreign:
-        also = f"; so had {strays} asked one at a time" if strays else ""
-        why = f"{tally.foreign} of {tally.answers} answers held another's word{also}"
+        why = f"{tally.foreign} of {tally.answers} answers held another's word"
         return Outcome(verdict=Verdict.INCONCLUSIVE, why=why, opportunities=tally.answers)
     if not tally.right:
         return Outcome(verdict=Verdict.INCONCLUSIVE, why=f"{tally}, {tally.failed} failed")

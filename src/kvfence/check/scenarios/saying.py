@@ -59,13 +59,15 @@ FORMS = (TOLD, ECHOED, LINED)
 class Sayer:
     """A form, the words that came back right in it, and what the serial control saw in all.
 
-    `strays` are serial answers that held another word of the list: a model that makes words up.
+    `strays` are serial answers that held another word of the list: a model that makes words up, or a server
+    that hands words on even then. `sent` are all words that were asked for, in any form.
     """
 
     form: Form
     words: tuple[str, ...]
     asked: int
     strays: int
+    sent: frozenset[str]
 
     @property
     def right_share(self) -> float:
@@ -100,18 +102,20 @@ async def find_sayer(bench: Bench, need: int) -> Sayer | None:
 
     Asks for at most 2 · need words in each form, and for no more once too few can still come right.
     """
+    sent: set[str] = set()
     for form in FORMS if Need.COMPLETIONS in bench.known.has else FORMS[:1]:
         words = bench.random.sample(WORDS, min(2 * need, len(WORDS)))
         right: list[str] = []
         strays = 0
         for asked, word in enumerate(words, 1):
+            sent.add(word)
             reply = await bench.ask(bench.tenants[0], form.ask(word, mark="control"))
             found = heard_of(reply, WORDS)
             strays += bool(found - {word})
             if reply.is_answer and found == {word} and first_word_of(reply, WORDS) == word:
                 right.append(word)
             if len(right) == need:
-                return Sayer(form, tuple(right), asked, strays)
+                return Sayer(form, tuple(right), asked, strays, frozenset(sent))
             if len(right) + len(words) - asked < need:
                 break
     return None
