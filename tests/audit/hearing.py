@@ -20,7 +20,7 @@ def nodes(*lines, pages=None, saved=None, name="node", role=None, url=None, fail
     """Every node that comes of these lines and pages. `pages` by path, `saved` by file name."""
     answered = [page_of(path, f"GET {path}", body_of(said)) for path, said in (pages or {}).items()]
     kept = [page_of(None, file, body_of(said)) for file, said in (saved or {}).items()]
-    logs = scan_stream("node.log", ["\n".join(lines).encode()]) if lines else ()
+    logs = scan_stream("node.log", ["".join(f"{line}\n" for line in lines).encode()]) if lines else ()
     open_paths = tuple(pages or ()) if url is not None else ()
     heard = Heard((*answered, *kept), tuple(logs), open_paths, (), failure)
     return nodes_of(NodeSpec(name=name, role=role, url=url, **declared), heard)

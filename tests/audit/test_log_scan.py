@@ -58,8 +58,12 @@ def test_what_is_kept_is_bounded(monkeypatch):
     monkeypatch.setattr(log_scan, "RANKS_MAX", 2)
     (hits,) = scan(*(f"size={n}" for n in range(100))).starts("e", FORMS)
     assert sizes(hits) == [str(n) for n in range(92, 100)]
+    assert hits.is_short, "one of many ranks without a name may have been the smallest"
     (hits,) = scan(*(f"TP{n} size=1" for n in range(5))).starts("e", FORMS)
     assert len(hits.last("size")) == 2
+    assert hits.is_short
+    (hits,) = scan(*(f"TP0 size={n}" for n in range(100))).starts("e", FORMS)
+    assert not hits.is_short, "of a rank with a name the last line counts"
     long = Hits("x")
     long.add("size", Hit(1, "", log_scan._groups(re.search(r"(?P<n>.*)", "y" * 999))))
     assert len(long.every("size")[0].groups["n"]) == log_scan.GROUP_CHARACTERS_MAX
@@ -95,6 +99,7 @@ def test_starts_are_bounded(monkeypatch):
     monkeypatch.setattr(log_scan, "STARTS_MAX", 2)
     one = scan(*(line for n in range(6) for line in ("begin", f"role=r{n}")))
     assert [hits.identity(FORMS)[0][1] for hits in one.starts("e", FORMS)] == ["r4", "r5"]
+    assert all(hits.is_short for hits in one.starts("e", FORMS)[1:])
 
 
 def test_nothing_found_is_one_empty_start():

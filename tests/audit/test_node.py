@@ -96,3 +96,13 @@ def test_an_answer_that_holds_the_key_is_noticed_and_the_key_is_not_kept(info):
 def test_a_node_that_answers_and_says_nothing_is_unknown_and_not_left_out():
     one = node(url="http://node:1")
     assert (one.name, one.judgement.verdict) == ("node", "unknown")
+
+
+def test_what_the_bounds_of_a_log_left_out_is_no_pass():
+    sizes = (76_640, *range(900_000, 900_020))
+    one = node(
+        "INFO Using max model len 262144",
+        *(f"INFO GPU KV cache size: {size:,} tokens" for size in sizes),
+    )
+    assert one.judgement.verdict == "unknown"
+    assert "left out" in one.judgement.why

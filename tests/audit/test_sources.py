@@ -85,7 +85,17 @@ def test_each_container_in_a_log_is_a_log_of_its_own(monkeypatch):
         "silent-0/s",
     ]
     monkeypatch.setattr(sources, "WHOSE_MAX", 1)
-    assert len(scan_stream("x", [text.encode()])) == 1
+    (log,) = scan_stream("x", [text.encode()])
+    assert log.doubt == "1 more pods or containers wrote into it than the 1 that were looked at"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_doubted"),
+    [("context_len=104", True), ("context_len=104\n", False), ("context_len=104, x", False)],
+)
+def test_a_log_that_ends_at_a_number_may_have_been_cut_there(text, is_doubted):
+    (log,) = scan_stream("x", [b"start\n", text.encode()])
+    assert (log.doubt is not None) is is_doubted
 
 
 def test_a_log_has_a_bound_that_is_said():

@@ -56,19 +56,27 @@ class Hit:
 
 @dataclass(slots=True)
 class Hits:
-    """What one start left of each form, bounded. `log` is the name of the log; `has_ended`: it says so."""
+    """What one start left of each form, bounded. `log` is the name of the log; `has_ended`: it says so.
+
+    `is_short`: the bounds kept something out that may have counted.
+    """
 
     log: str = ""
     by_form: dict[str, dict[str, list[Hit]]] = field(default_factory=dict)
     has_ended: bool = False
+    is_short: bool = False
 
     def add(self, form: str, hit: Hit) -> None:
         """Keep it as the last of its rank; the same values again only move it."""
         ranks = self.by_form.setdefault(form, {})
         if hit.rank not in ranks and len(ranks) >= RANKS_MAX:
+            self.is_short = True
             return
         values = ranks.setdefault(hit.rank, [])
-        values[:] = [kept for kept in values if kept.groups != hit.groups][1 - VALUES_PER_RANK_MAX :]
+        others = [kept for kept in values if kept.groups != hit.groups]
+        # Of a rank that has a name the last line counts; lines without a name may be those of several ranks.
+        self.is_short = self.is_short or (not hit.rank and len(others) >= VALUES_PER_RANK_MAX)
+        values[:] = others[1 - VALUES_PER_RANK_MAX :]
         values.append(hit)
 
     def last(self, form: str) -> list[Hit]:
@@ -108,9 +116,10 @@ class Starts:
         """A new process begins; what was before its first line stays with the first, unless that ended."""
         self.count += 1
         if self.count > 1 or self.hits[-1].has_ended:
-            if len(self.hits) >= STARTS_MAX:
+            is_short = len(self.hits) >= STARTS_MAX
+            if is_short:
                 del self.hits[0]
-            self.hits.append(Hits(log))
+            self.hits.append(Hits(log, is_short=is_short or self.hits[-1].is_short))
 
 
 class LogScan:

@@ -117,10 +117,22 @@ def _read(pages: tuple[Page, ...], log: LogRead | None) -> list[tuple[str, tuple
         readings = reader.read(Material(pages, hits))
         if log is not None and not pages:
             readings = _doubted(reader, log, hits, readings)
+        doubt = _of_the_log(log, hits)
+        if doubt is not None:
+            readings = tuple(replace(one, doubt=one.doubt or doubt) for one in readings)
         words = [value for _, value in hits.identity(reader.forms)]
         noted = (replace(readings[0], notes=(*readings[0].notes, *notes)), *readings[1:])
         found.append((", ".join(words) or "first", noted))
     return found
+
+
+def _of_the_log(log: LogRead | None, hits: Hits) -> str | None:
+    """Why more may stand in a log than was read of it."""
+    if log is None:
+        return None
+    return (
+        "it has more lines, ranks or starts than are kept: some were left out" if hits.is_short else log.doubt
+    )
 
 
 def _doubted(reader: Reader, log: LogRead, hits: Hits, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:

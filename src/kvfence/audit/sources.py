@@ -32,7 +32,8 @@ STDIN = "-"
 class LogRead:
     """What one log, or one container's lines, left: by engine, its starts that speak, and their count.
 
-    `replaced`: starts before those of the same identity, which nothing says ended.
+    `replaced`: starts before those of the same identity, which nothing says ended. `doubt`: why there may be
+    more in the log than was read, so that it is no pass.
     """
 
     name: str
@@ -40,6 +41,7 @@ class LogRead:
     starts_seen: Mapping[str, int]
     notes: tuple[str, ...]
     replaced: Mapping[str, tuple[Hits, ...]] = field(default_factory=dict)
+    doubt: str | None = None
 
 
 def spec_of(target: str) -> NodeSpec:
@@ -131,21 +133,34 @@ def scan_stream(name: str, chunks: Iterable[bytes], bytes_max: int = LOG_BYTES_M
     bound = _Bound(chunks, bytes_max)
     needles = Needles(all_forms().values())
     is_empty = True
+    last = b""
+    too_many: set[str] = set()
     for first, block in blocks_of(bound, is_cut_off=lambda: bound.is_cut):
-        is_empty = False
+        is_empty, last = False, block[-1:]
         for number, line in needles.lines_in(block, first):
             whose, text = unwrapped(line)
             scan = _scan_of(scans, name, whose)
             if scan is not None:
                 scan.feed(text, number)
         for whose in sorted(whose_in(block)):  # also those who say nothing: they are nodes, and unknown
-            _scan_of(scans, name, whose)
+            if _scan_of(scans, name, whose) is None:
+                too_many.add(whose)
     notes = (f"only the first {bytes_max:,} bytes were read",) if bound.is_cut else ()
     if not scans:
         scans[None] = scan_of(name)
     if is_empty:
         notes = (*notes, "it is empty")
-    return tuple(_log_read(name, whose, scan, notes) for whose, scan in scans.items())
+    doubt = _doubt(len(too_many), ends_in_number=last.isdigit() and not bound.ends_in_newline)
+    return tuple(_log_read(name, whose, scan, notes, doubt) for whose, scan in scans.items())
+
+
+def _doubt(too_many: int, *, ends_in_number: bool) -> str | None:
+    """Say why a log may hold more than was read of it."""
+    if too_many:
+        return f"{too_many} more pods or containers wrote into it than the {WHOSE_MAX} that were looked at"
+    if ends_in_number:
+        return "the log ends in the middle of a line, at a number that may go on: give it whole"
+    return None
 
 
 def _scan_of(scans: dict[str | None, LogScan], name: str, whose: str | None) -> LogScan | None:
@@ -155,7 +170,9 @@ def _scan_of(scans: dict[str | None, LogScan], name: str, whose: str | None) -> 
     return scans.get(whose)
 
 
-def _log_read(name: str, whose: str | None, scan: LogScan, notes: tuple[str, ...]) -> LogRead:
+def _log_read(
+    name: str, whose: str | None, scan: LogScan, notes: tuple[str, ...], doubt: str | None
+) -> LogRead:
     readers = (*READERS, GENERIC)
     return LogRead(
         name if whose is None else whose,
@@ -163,6 +180,7 @@ def _log_read(name: str, whose: str | None, scan: LogScan, notes: tuple[str, ...
         {reader.engine: scan.count_of_starts(reader.engine) for reader in readers},
         notes,
         {reader.engine: scan.replaced(reader.engine, reader.forms) for reader in readers},
+        doubt,
     )
 
 
@@ -173,6 +191,7 @@ class _Bound:
         self._chunks = chunks
         self._left = bytes_max
         self.is_cut = False
+        self.ends_in_newline = True
 
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self._chunks:
@@ -181,4 +200,5 @@ class _Bound:
                 yield chunk[: self._left]
                 return
             self._left -= len(chunk)
+            self.ends_in_newline = chunk.endswith(b"\n")
             yield chunk
