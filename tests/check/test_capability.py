@@ -193,14 +193,14 @@ def test_an_own_server_and_its_address():
         target=fake_target(
             url="http://127.0.0.1:9",
             is_own_server=True,
-            nodes=("http://n/v1",),
+            nodes=("http://127.0.0.1:8/v1",),
             hook=("break-it",),
             lease_s=9,
         )
     ).known
     assert Need.OWN_SERVER in known.has
     assert known.is_loopback
-    assert known.nodes == ("http://n/v1",)
+    assert known.nodes == ("http://127.0.0.1:8/v1",)
     assert known.hook == ("break-it",)
     assert known.lease_s == 9
     assert Need.HOOK in known.has

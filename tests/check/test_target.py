@@ -1,12 +1,14 @@
 """Addresses in all their spellings, tenants by their variables, and what the user is warned of."""
 
+import dataclasses
+
 import pytest
 from tests.check.virtual import run
 
 from kvfence.check.asks import Endpoint
 from kvfence.check.credentials import Redactor
 from kvfence.check.scenario import Hazard
-from kvfence.check.target import address_of, check_header, is_loopback, simple_target
+from kvfence.check.target import address_of, check_header, is_all_here, is_loopback, simple_target
 from kvfence.protocol.errors import OperatorError
 
 ENVIRON = {"KEY_A": "key-of-tenant-a", "KEY_B": "key-of-tenant-b"}
@@ -87,12 +89,12 @@ def test_the_version_of_an_api_may_stand_in_the_query():
     assert address_of("https://h/v1?api-version=2026-01-01").query == (("api-version", "2026-01-01"),)
 
 
-@pytest.mark.parametrize("host", ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "[::1]"])
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "::1", "[::1]"])
 def test_this_machine_is_known(host):
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["example.org", "10.0.0.1", "localhost.example.org", "::2"])
+@pytest.mark.parametrize("host", ["example.org", "10.0.0.1", "a.localhost", "localhost.example.org", "::2"])
 def test_another_machine_is_known(host):
     assert not is_loopback(host)
 
@@ -133,3 +135,20 @@ def test_a_header_that_cannot_be_sent_is_refused(name, value):
     check_header("x-team", "b")
     with pytest.raises(OperatorError, match="header"):
         check_header(name, value)
+
+
+@pytest.mark.parametrize(
+    ("base", "proxy", "nodes", "is_here"),
+    [
+        ("http://127.0.0.1:9", None, (), True),
+        ("http://localhost:9", "http://[::1]:3128", ("http://127.0.0.1:8001",), True),
+        ("http://127.0.0.1:9", "http://198.51.100.7:3128", (), False),
+        ("http://127.0.0.1:9", None, ("http://127.0.0.1:8001", "http://prefill-1:8000"), False),
+        ("http://evil.localhost:9", None, (), False),
+        ("http://127.0.0.1.example.com:9", None, (), False),
+    ],
+)
+def test_this_machine_is_the_server_its_proxy_and_its_workers(base, proxy, nodes, is_here):
+    assert is_all_here(address_of(base), proxy, nodes) is is_here
+    target = dataclasses.replace(simple(base), proxy=proxy, nodes=nodes)
+    assert target.is_here is is_here

@@ -36,7 +36,7 @@ ELSEWHERE: dict[str, Elsewhere] = {
         "the small parts of the protocol: a few tests each, side by side",
     ),
     "tests/check/test_bench.py": Elsewhere(
-        ("check/asks.py", "check/known.py", "check/reply.py", "check/scenario.py"),
+        ("check/asks.py", "check/known.py", "check/scenario.py"),
         "what requests, answers and experiments are, as data: the bench is what uses all of them",
     ),
     "tests/cli/test_check_run.py": Elsewhere(

@@ -141,9 +141,12 @@ class LogScan:
             if needle not in line:
                 continue
             for engine, form in several:
-                found = form.pattern.search(line)
-                if found is not None:
-                    self._keep(engine, form, Hit(number, rank, _groups(found)))
+                for found in form.pattern.finditer(line):
+                    groups = _groups(found)
+                    self._keep(engine, form, Hit(number, rank, groups))
+                    # Writers that share a file glue their lines: of figures every one counts.
+                    if form.is_start or not all(map(_NUMBER.fullmatch, groups.values())):
+                        break
 
     def _keep(self, engine: str, form: Form, hit: Hit) -> None:
         starts = self._starts[engine]

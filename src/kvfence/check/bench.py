@@ -186,7 +186,7 @@ class LiveBench:
                 mark=ask.mark,
                 status=reply.status,
                 failure=None if reply.failure is None else reply.failure.value,
-                finish=reply.finish,
+                finish=reply.told_finish,
                 expected_prompt_tokens=ask.prompt_tokens,
                 prompt_tokens=usage.prompt_tokens,
                 completion_tokens=usage.completion_tokens,

@@ -115,7 +115,7 @@ class _Steps:
             context_from=context_from,
             noise_floor_s=0.0 if timed is None else timed.noise_floor_s,
             short_ttft_s=0.0 if timed is None else timed.short_ttft_s,
-            is_loopback=probing.target.address.is_loopback,
+            is_loopback=probing.target.is_here,
             engine=engine,
             nodes=probing.target.nodes,
             models=reached.models,

@@ -44,7 +44,7 @@ def facts_of(seen: ForeignMarkerSeen, key: bytes) -> dict[str, str | int | float
         "text_characters": len(text),
         "text_keyed_hash": keyed_hash(text, key),
         "status": reply.status,
-        "finish": reply.finish,
+        "finish": reply.told_finish,
         "prompt_tokens": reply.usage.prompt_tokens,
         "expected_prompt_tokens": seen.ask.prompt_tokens,
         "ttft_s": None if reply.ttft_s is None else round(reply.ttft_s, 3),

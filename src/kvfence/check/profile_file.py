@@ -53,6 +53,7 @@ from kvfence.check.target import (
     address_of,
     allowed_on,
     check_header,
+    is_all_here,
     warnings_of,
 )
 from kvfence.check.tls import ClientCertificate
@@ -123,6 +124,8 @@ def _target(fields: Fields, around: Around) -> Target:
     has_two = fields.take("two_tenants", boolean) or False
     if has_two and len(tenants) < 2:
         fields.fail("two_tenants", "`two_tenants` wants two tables [[target.tenant]]")
+    proxy, nodes = _proxy(fields, around), fields.take("nodes", _addresses) or ()
+    is_here = is_all_here(address, proxy, nodes)
     target = Target(
         name=fields.take("name", text) or httpx.URL(address.base).host,
         address=address,
@@ -132,12 +135,12 @@ def _target(fields: Fields, around: Around) -> Target:
         endpoint=None if endpoint is None else Endpoint(endpoint),
         has_two_tenants=has_two,
         is_own_server=fields.take("own_server", boolean) or False,
-        allowed=allowed_on(address, [Hazard(name) for name in allowed]),
+        allowed=allowed_on([Hazard(name) for name in allowed], is_here=is_here),
         limits=_limits(fields),
         price=_price(fields),
         authority=fields.take("ca_file", _file_beside(around.folder)),
-        proxy=_proxy(fields, around),
-        nodes=fields.take("nodes", _addresses) or (),
+        proxy=proxy,
+        nodes=nodes,
         hook=fields.take("hook", texts) or (),
         lease_s=fields.take("lease_s", amount),
         request_timeout_s=fields.take("request_timeout_s", amount) or TIMEOUT_S,

@@ -12,6 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+# Finish reasons of the servers that are known.
+FINISHES = frozenset(
+    ("stop", "length", "content_filter", "tool_calls", "function_call", "abort", "error", "eos", "eos_token")
+)
+OTHER_FINISH = "other"
+
 
 @unique
 class Failure(StrEnum):
@@ -88,3 +94,8 @@ class Reply:
     def finish(self) -> str | None:
         """The first choice's finish reason."""
         return self.finish_reasons[0] if self.finish_reasons else None
+
+    @property
+    def told_finish(self) -> str | None:
+        """The finish reason as it may be stored: one that is not known may hold anybody's words."""
+        return self.finish if self.finish is None or self.finish in FINISHES else OTHER_FINISH

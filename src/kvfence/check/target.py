@@ -127,6 +127,11 @@ class Target:
     place: Place | None = None
 
     @property
+    def is_here(self) -> bool:
+        """Whether everything that is asked is on this machine: the server, its proxy and its workers."""
+        return is_all_here(self.address, self.proxy, self.nodes)
+
+    @property
     def tenant_names(self) -> tuple[str, ...]:
         """Names of the tenants, in order."""
         return tuple(tenant.name for tenant in self.tenants)
@@ -144,7 +149,7 @@ class Target:
 
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
+    if host == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -249,11 +254,20 @@ def simple_target(
         tenants=tuple(tenants),
         model=model,
         has_two_tenants=has_two_tenants,
-        allowed=allowed_on(address, ()),
+        allowed=allowed_on((), is_here=address.is_loopback),
         warnings=warnings_of(address, tenants),
     )
 
 
-def allowed_on(address: Address, named: Sequence[Hazard]) -> frozenset[Hazard]:
+def allowed_on(named: Sequence[Hazard], *, is_here: bool) -> frozenset[Hazard]:
     """Return which hazards may run: the ordinary and the named ones; on this machine, all."""
-    return frozenset(Hazard) if address.is_loopback else frozenset({Hazard.ORDINARY, *named})
+    return frozenset(Hazard) if is_here else frozenset({Hazard.ORDINARY, *named})
+
+
+def is_all_here(address: Address, proxy: str | None, nodes: Sequence[str]) -> bool:
+    """Whether everything that is asked is on this machine.
+
+    A proxy elsewhere has a loopback of its own, and workers that are asked directly may be anybody's.
+    """
+    others = (*([] if proxy is None else [proxy]), *nodes)
+    return address.is_loopback and all(is_loopback(httpx.URL(one).host) for one in others)
