@@ -187,3 +187,21 @@ def test_what_is_no_key_is_refused_unseen(text):
     with pytest.raises(OperatorError) as caught:
         secret_of(text, "it")
     assert text not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        "SK-TENANT-A-0123456789-ABCDEFGH",
+        "s k - t e n a n t - a - 0 1 2 3 4 5 6 7 8 9 - a b c d e f g h",
+        "sk-tenant-a-…",
+        "http://sk-tenant-a-0123456789-abcdefgh.example/",
+    ],
+)
+def test_a_key_that_is_echoed_in_another_form_goes_too(echo):
+    redactor = Redactor()
+    redactor.learn(Secret("sk-tenant-a-0123456789-abcdefgh"))
+    said = redactor.redact(f"wrong key: {echo}")
+    assert "tenant" not in said.casefold().replace(" ", "")
+    assert "0123" not in said.replace(" ", "")
+    assert said.startswith("wrong key: ")

@@ -58,8 +58,16 @@ class Secret:
         raise TypeError("a secret is not pickled or copied into a file")
 
 
+# What a server may put between the characters of a key that it shows.
+_BETWEEN = r"[\s._\-]{0,2}"
+BEGINNING_CHARS = 12  # of a key, which are shown to say which one it is
+
+
 class Redactor:
-    """Takes the secrets that it knows out of texts, in the spellings in which they travel."""
+    """Takes the secrets that it knows out of texts, in the spellings in which they travel.
+
+    Servers that echo a key may change its case, space its letters, or show its beginning: these go, too.
+    """
 
     WORD = "[redacted]"
 
@@ -80,7 +88,9 @@ class Redactor:
         self._spellings |= added
         # The longest first: a key that begins another must not leave the other's end behind.
         longest_first = sorted(self._spellings, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+        spaced = (_BETWEEN.join(map(re.escape, one)) for one in longest_first)
+        begun = (re.escape(one[:BEGINNING_CHARS]) for one in longest_first if len(one) > 2 * BEGINNING_CHARS)
+        self._pattern = re.compile("|".join((*spaced, *begun)), re.IGNORECASE)
 
     def redact(self, text: str) -> str:
         """Return the text with every known secret replaced."""
