@@ -132,7 +132,7 @@ class _Steps:
     def _leaves_out(self, name: str) -> bool:
         """Whether a step is left out, said with its reason."""
         target = self._probing.target
-        is_one_server = target.address.is_loopback and not target.nodes
+        is_one_server = target.is_here and not target.nodes
         if self._probing.is_late:
             self._probing.say(name, None, f"not asked: the probe's {self._probing.s_max:g} s were over")
         elif self._is_brief and (name in NOT_IN_BRIEF or (name == "co_residence" and is_one_server)):

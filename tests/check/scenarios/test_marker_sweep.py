@@ -62,6 +62,8 @@ def test_a_third_that_is_lost_at_once_needs_controls_to_be_seen():
     assert outcome.p_value < 0.001
     controls = [sent for sent in bench.asked if sent.ask.mark == "control"]
     assert len(controls) == CONTROLS + 2 * COMPARED
+    # The short control is quoted more easily than what is sent at once, and is not compared with it.
+    assert outcome.sightings[0].evidence["control_answers"] == 2 * COMPARED
 
 
 def test_a_model_that_loses_as_many_alone_is_not_suspect():

@@ -43,6 +43,7 @@ def plausible(script, **known):
         ({"failure": Failure.ERROR_EVENT}, "KVF214", "error-inside-a-200"),
         ({"completion_tokens": 25}, "KVF211", "longer-than-its-max_tokens"),
         ({"cached_tokens": 5_000}, "KVF213", "more-cached-tokens-than-prompt-tokens"),
+        ({"prompt_tokens": 190, "cached_tokens": 190}, "KVF213", "a-new-prompt-cached-as-a-whole"),
         ({"finish": "length", "completion_tokens": 0}, "KVF213", "finish-length-below-its-max_tokens"),
         ({"chunk_times_s": (0.1,) * 20}, "KVF213", "more-pieces-of-text-than-completion-tokens"),
         ({"prompt_tokens": 1}, "KVF213", "prompt-tokens-that-were-not-sent"),

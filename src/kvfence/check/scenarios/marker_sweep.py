@@ -3,8 +3,9 @@
 Rules it keeps: each tenant's markers come from an alphabet of its own; requests differ in length, so that
 pages change hands; what is cancelled is cancelled at random. The request that quotes its own marker is the
 positive control and the probe at once: where another's pages stood in place of its own, it would quote those.
-Where markers that are quoted one at a time are lost at once, that is suspect, and no more: only if some are
-lost does the serial control become as large as that comparison needs (with none lost it would say nothing).
+Where markers that are quoted one at a time are lost at once, that is suspect, and no more. What is compared
+was asked one at a time in the shapes of a wave, for a model may quote short prompts better than long ones. It
+is asked only if some are lost, which takes nothing from the test: with none lost it would say nothing.
 """
 
 from kvfence.check.known import Known
@@ -23,7 +24,7 @@ from kvfence.check.scenarios.quoting import (
 from kvfence.report import Cost
 
 WAVES = 4  # a round
-COMPARED = 16  # serial controls a round, where at once something was lost
+COMPARED = 20  # serial controls a round, where at once something was lost
 
 
 def cost(_known: Known, size: Size) -> Cost:
@@ -38,9 +39,11 @@ async def run(bench: Bench) -> Outcome:
     tally = Tally()
     for _ in range(WAVES * bench.size.rounds):
         await quote_wave(bench, tally, cancels=True)
+    beside = control
     if tally.lost:
-        await quote_as_waves_do(bench, control, COMPARED * bench.size.rounds)
-    return judged(bench, tally, control, control, key="sweep", what="requests at once")
+        beside = Tally()
+        await quote_as_waves_do(bench, beside, COMPARED * bench.size.rounds)
+    return judged(bench, tally, beside, control, key="sweep", what="requests at once")
 
 
 SCENARIO = Scenario(

@@ -102,6 +102,9 @@ def faults_of(one: Sent, scale: Scale, error: float) -> list[str]:
         faults.append("longer than its max_tokens")
     if usage.cached_tokens is not None and usage.cached_tokens > (usage.prompt_tokens or 0):
         faults.append("more cached tokens than prompt tokens")
+    elif usage.cached_tokens and usage.cached_tokens == usage.prompt_tokens:
+        # Each prompt begins with words that nobody sent before.
+        faults.append("a new prompt cached as a whole")
     if finish == "length" and usage.completion_tokens is not None and usage.completion_tokens < limit:
         faults.append("finish length below its max_tokens")
     if usage.completion_tokens is not None:
