@@ -71,7 +71,7 @@ def test_a_redirect_on_the_same_host_is_followed_and_another_host_never_sees_the
     assert [page.data for page in result.pages] == [{"version": "2"}]
     assert {host for _, host, _, _ in answers.asked} == {"node"}
     assert result.notes == [
-        "GET /metrics: it redirects to http://elsewhere, which was not followed: name that address",
+        "GET /metrics: it redirects to another host, which was not followed: name that host's address",
         "GET /props: it redirects more than 2 times",
     ]
 

@@ -157,8 +157,8 @@ async def ask(client: httpx.AsyncClient, url: str, path: str, key: str | None = 
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, zlib.error, ValueError) as error:
             return Answer(None, failure=reason_of(error))
         if not stays:
-            to = urlsplit(target)
-            why = f"it redirects to {to.scheme}://{to.hostname}, which was not followed: name that address"
+            # Its name is the server's to choose, and may hold the key that it was sent: it is not told.
+            why = "it redirects to another host, which was not followed: name that host's address"
             return Answer(None, failure=why)
         address = target
     return Answer(None, failure=f"it redirects more than {REDIRECTS_MAX} times")
